@@ -1,0 +1,84 @@
+// Command gsd-mcp runs an unattended satellite ground station.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of every command.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitRefused     = 3
+	exitNotAllowed  = 4
+	exitUnreachable = 5
+)
+
+// An exitError carries the exit code of a command that has failed, and a hint:
+// the next step for the person who reads it.
+type exitError struct {
+	code int
+	err  error // nil: everything has been said
+	hint string
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// fail ends a command with an exit code, an error and a hint.
+func fail(code int, err error, hint string) error { return &exitError{code, err, hint} }
+
+func main() {
+	// A broken pipe must be an error of the write that meets it: by default Go
+	// ends the process, and a dropped ssh link would end a station mid-slew.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	var e *exitError
+	if !errors.As(err, &e) {
+		e = &exitError{exitUsage, err, "see: gsd-mcp --help"}
+	}
+	if e.err != nil {
+		fmt.Fprintln(os.Stderr, "error:", e.err)
+	}
+	if e.hint != "" {
+		fmt.Fprintln(os.Stderr, "hint:", e.hint)
+	}
+	return e.code
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "gsd-mcp",
+		Short:         "Run an unattended satellite ground station",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(commands()...)
+	return root
+}
