@@ -1,0 +1,281 @@
+package safety
+
+import (
+	"fmt"
+	"time"
+
+	"gsd-mcp/internal/unit"
+)
+
+// A Mode is the station's mode of work. Local, maintenance and remote exclude
+// each other.
+type Mode string
+
+// The modes of the contract, section 6.
+const (
+	ModeStandby Mode = "standby" // first start: nothing moves
+	ModeRemote  Mode = "remote"
+	ModeOnSite  Mode = "local"
+	ModeMaint   Mode = "maintenance"
+	ModeEStop   Mode = "estop" // latched
+)
+
+// A Verb is what a request would do.
+type Verb string
+
+// The verbs that the gate knows. Stop is not among them: it is never refused.
+const (
+	VerbPoint    Verb = "point"    // a manual move
+	VerbPark     Verb = "park"     // to the configured park position
+	VerbPrePoint Verb = "prepoint" // to where a pass begins
+	VerbTrack    Verb = "track"    // one setpoint of a pass
+	VerbTune     Verb = "tune"     // a receiver
+	VerbSchedule Verb = "schedule" // writes, moves nothing
+)
+
+// Moves reports whether the verb turns the antenna.
+func (v Verb) Moves() bool {
+	return v == VerbPoint || v == VerbPark || v == VerbPrePoint || v == VerbTrack
+}
+
+// Predicted reports whether the verb points by prediction, and so needs a
+// clock and elements that can be trusted.
+func (v Verb) Predicted() bool { return v == VerbPrePoint || v == VerbTrack }
+
+// A Rank orders those who may hold the motion lease; a higher one takes it.
+type Rank int
+
+// Ranks of the contract, section 4: stop over operator over scheduler over agent.
+const (
+	RankAgent Rank = iota
+	RankScheduler
+	RankOperator
+)
+
+// A Lease is the right to move the antenna.
+type Lease struct {
+	Holder string // session id, or "scheduler"; "" when free
+	Who    string // for people
+	Rank   Rank
+	Until  time.Time // station time; zero: while the holder lives
+}
+
+// A Device is what the gate knows of one device.
+type Device struct {
+	Configured bool
+	Present    bool   // its port is open and it answers
+	Why        string // when not present
+	Fault      Code   // latched; "" when well
+	FaultWhy   string
+}
+
+// Facts is what is true now. The zero value refuses everything.
+type Facts struct {
+	Now      time.Time
+	Mode     Mode
+	ModeWhy  string // owner and reason of the mode
+	Held     bool   // after a stop, until resume
+	HeldBy   string
+	ReadOnly bool
+	Durable  bool // intents can be written
+	WhyNot   string
+
+	ClockGood bool
+	ClockWhy  string
+	PowerLow  bool
+	PowerWhy  string
+
+	Rotator   Device
+	Radio     Device
+	Position  unit.AzEl // mechanical, unwrapped
+	Measured  bool      // a position has been read since the port was opened
+	Age       time.Duration
+	Moving    bool
+	WindingOK bool // the unwrapped azimuth is known
+	Suspect   string
+	Lease     Lease
+	Sun       *unit.AzEl
+}
+
+// An Orbit is what the gate knows of the elements that a request points by.
+type Orbit struct {
+	NoradID int
+	AgeDays float64
+	MaxDays float64
+	Suspect string // why they contradict earlier ones, or ""
+	Decayed string
+}
+
+// A Request is what somebody wants done.
+type Request struct {
+	Verb    Verb
+	Holder  string     // session id, or "scheduler"
+	Rank    Rank       //
+	Target  *unit.AzEl // true direction; for VerbTrack see Mech
+	Mech    *unit.AzEl // mechanical position, the winding chosen: pre-point and track
+	Orbit   *Orbit
+	Already bool // the holder's own motion goes on: the lease is not asked again
+}
+
+// Decide says whether a request may go on: nil, or the first rule against it.
+// It is asked on admission and again by the device's owner on fresh facts.
+func Decide(r *Rules, f Facts, q Request) *Refusal {
+	if ref := decideStation(f, q); ref != nil {
+		return ref
+	}
+	if q.Verb == VerbTune {
+		return decideDevice("radio", f.Radio)
+	}
+	if !q.Verb.Moves() {
+		return nil
+	}
+	if ref := decideDevice("rotator", f.Rotator); ref != nil {
+		return ref
+	}
+	if ref := decideLease(f, q); ref != nil {
+		return ref
+	}
+	if q.Verb.Predicted() {
+		if ref := decidePrediction(f, q); ref != nil {
+			return ref
+		}
+	}
+	if ref := decideFeedback(r, f); ref != nil {
+		return ref
+	}
+	_, ref := way(r, f, q)
+	return ref
+}
+
+// Way is the proved route of a request that Decide allows, or the refusal.
+func Way(r *Rules, f Facts, q Request) (Route, *Refusal) {
+	if ref := Decide(r, f, q); ref != nil {
+		return Route{}, ref
+	}
+	return way(r, f, q)
+}
+
+func way(r *Rules, f Facts, q Request) (Route, *Refusal) {
+	switch {
+	case q.Verb == VerbTrack && q.Mech != nil:
+		// A setpoint of a pass that was proved whole: the step itself is checked,
+		// not a detour, since the antenna must stay on the satellite.
+		if ref := r.Allowed(*q.Mech, f.Sun); ref != nil {
+			return Route{}, ref
+		}
+		if ref := r.checkPath(f.Position, []unit.AzEl{*q.Mech}, f.Sun); ref != nil {
+			return Route{}, ref
+		}
+		return Route{[]unit.AzEl{*q.Mech}, r.SlewTime(f.Position, *q.Mech)}, nil
+	case q.Mech != nil:
+		return r.RouteTo(f.Position, *q.Mech, f.Sun)
+	case q.Target != nil:
+		route, ref := r.Route(f.Position, *q.Target, f.Sun)
+		if ref != nil && q.Verb == VerbPoint {
+			ref.Nearest = r.NearestAllowed(f.Position, *q.Target, f.Sun)
+		}
+		return route, ref
+	}
+	return Route{}, Refuse(AzimuthLimit, "give a direction", "the request names no direction")
+}
+
+func decideStation(f Facts, q Request) *Refusal {
+	switch {
+	case f.ReadOnly:
+		return Refuse(ReadOnly, "use a station or a session that may write", "this station is read-only: it answers questions and stops, nothing else")
+	case f.Mode == ModeEStop:
+		return Refuse(EStop, "let a supervisor look at the station and run: gsd-mcp reset", "the emergency stop is latched%s", because(f.ModeWhy))
+	case !f.Durable:
+		return Refuse(StateNotDurable, "free disk space or replace the card, then read get_station_health", "the intent could not be written down%s", because(f.WhyNot))
+	case q.Verb == VerbSchedule:
+		return nil
+	case f.Mode == ModeOnSite:
+		return Refuse(ModeLocal, "ask the person at the station to run: gsd-mcp mode remote", "the station is under local control%s", because(f.ModeWhy))
+	case f.Mode == ModeMaint:
+		return Refuse(ModeMaintenance, "wait until its owner ends it", "the station is in maintenance%s", because(f.ModeWhy))
+	case f.Mode != ModeRemote: // standby, and anything unknown
+		return Refuse(Standby, "an operator runs: gsd-mcp mode remote", "the station is in standby%s", because(f.ModeWhy))
+	case f.Held:
+		return Refuse(HeldAfterStop, "an operator makes sure that all is safe and runs: gsd-mcp resume", "the station was stopped%s and holds", because(f.HeldBy))
+	case f.PowerLow && q.Verb.Moves():
+		return Refuse(PowerLow, "check the power supply, then read get_station_health", "the supply voltage is too low for new motion%s", because(f.PowerWhy))
+	}
+	return nil
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (" + why + ")"
+}
+
+func decideDevice(name string, d Device) *Refusal {
+	switch {
+	case !d.Configured:
+		return Refuse(DeviceAbsent, "add ["+name+"] to station.toml", "no %s is configured", name)
+	case d.Fault != "":
+		code := DeviceFault
+		if d.Fault == Stalled || d.Fault == FeedbackSuspect {
+			code = d.Fault
+		}
+		return Refuse(code, "look at the "+name+", then an operator runs: gsd-mcp reset "+string(d.Fault), "the %s has the latched fault %s: %s", name, d.Fault, d.FaultWhy)
+	case !d.Present:
+		return Refuse(DeviceAbsent, "check its cable, power and port, then read get_station_health", "the %s does not answer%s", name, because(d.Why))
+	}
+	return nil
+}
+
+func decideLease(f Facts, q Request) *Refusal {
+	l := f.Lease
+	if q.Already || l.Holder == "" || l.Holder == q.Holder || q.Rank > l.Rank {
+		return nil
+	}
+	if !l.Until.IsZero() && !f.Now.Before(l.Until) {
+		return nil // it ran out and nobody has cleared it yet
+	}
+	ref := Refuse(LeaseHeld, "wait until the lease ends, or ask its holder", "%s is moving the antenna", l.Who)
+	if !l.Until.IsZero() {
+		ref.Why += fmt.Sprintf(" until %s", l.Until.UTC().Format("15:04:05Z"))
+		ref.Extra = map[string]any{"retry_after_s": max(1, int(l.Until.Sub(f.Now).Seconds()+0.5))}
+	}
+	return ref
+}
+
+func decidePrediction(f Facts, q Request) *Refusal {
+	if !f.ClockGood {
+		return Refuse(ClockUntrusted, "check the network and: chronyc tracking; an operator can point by hand meanwhile", "the station does not trust its clock%s", because(f.ClockWhy))
+	}
+	o := q.Orbit
+	switch {
+	case o == nil:
+		return Refuse(SatelliteUnknown, "import its elements", "no elements of the satellite are known")
+	case o.Decayed != "":
+		return Refuse(SatelliteDecayed, "choose another satellite", "satellite %d: %s", o.NoradID, o.Decayed)
+	case o.Suspect != "":
+		return Refuse(ElementsSuspect, "compare sources, then import the right set", "the elements of satellite %d are suspect: %s", o.NoradID, o.Suspect)
+	case !(o.AgeDays <= o.MaxDays):
+		ref := Refuse(ElementsTooOld, "run: gsd-mcp elements refresh, or import a newer file", "the elements of satellite %d are %.1f days old, the limit for its orbit is %.0f days", o.NoradID, o.AgeDays, o.MaxDays)
+		ref.Limits = map[string]any{"max_age_days": o.MaxDays}
+		return ref
+	}
+	return nil
+}
+
+func decideFeedback(r *Rules, f Facts) *Refusal {
+	limit := r.FeedbackIdle
+	if f.Moving {
+		limit = r.FeedbackMoving
+	}
+	switch {
+	case !f.Measured:
+		return Refuse(FeedbackStale, "check the rotator, then read get_antenna", "no position has been read from the rotator yet")
+	case f.Suspect != "":
+		return Refuse(FeedbackSuspect, "look at the mount, then an operator runs: gsd-mcp reset FEEDBACK_SUSPECT", "the position readings cannot be true: %s", f.Suspect)
+	case !(f.Age <= limit):
+		return Refuse(FeedbackStale, "check the rotator's cable and power, then read get_antenna", "the last position reading is %.1f s old, the limit is %.1f s", f.Age.Seconds(), limit.Seconds())
+	case !f.WindingOK:
+		return Refuse(WrapUnknown, "let a person look at the cables at the mast and run: gsd-mcp antenna confirm-winding", "the cable winding is not known since the last restart")
+	}
+	return nil
+}

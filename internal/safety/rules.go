@@ -1,0 +1,193 @@
+package safety
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"gsd-mcp/internal/unit"
+)
+
+// angleSlack absorbs the rounding of a 0.1° wire format: a target on the mask
+// or on the edge of a zone counts as outside of it.
+const angleSlack = 0.06 // degrees
+
+// A Travel is the mount's mechanical range in degrees. Azimuth is unwrapped:
+// it may span more than a turn.
+type Travel struct{ AzMinDeg, AzMaxDeg, ElMinDeg, ElMaxDeg float64 }
+
+// A Zone is a part of the sky that the antenna must not enter, by true azimuth
+// clockwise from AzFromDeg to AzToDeg, for a reason (mast, roof, path).
+type Zone struct {
+	Name               string
+	AzFromDeg, AzToDeg float64
+	ElMinDeg, ElMaxDeg float64
+	Reason             string
+}
+
+// Contains reports whether a direction lies inside the zone, its edges
+// excluded by the slack of the wire format.
+func (z Zone) Contains(d unit.AzEl) bool {
+	// A flipped mount (el over 90°) points at the opposite azimuth.
+	d = upright(d)
+	span := unit.Norm360(z.AzToDeg - z.AzFromDeg)
+	off := unit.Norm360(d.AzDeg - z.AzFromDeg)
+	inAz := off > angleSlack && off < span-angleSlack || span == 0 && z.AzToDeg != z.AzFromDeg
+	return inAz && d.ElDeg > z.ElMinDeg-angleSlack && d.ElDeg < z.ElMaxDeg-angleSlack
+}
+
+// upright gives the direction on the sky of a mount that may be over the top.
+func upright(d unit.AzEl) unit.AzEl {
+	if d.ElDeg > 90 {
+		return unit.AzEl{AzDeg: unit.Norm360(d.AzDeg + 180), ElDeg: 180 - d.ElDeg}
+	}
+	return unit.AzEl{AzDeg: unit.Norm360(d.AzDeg), ElDeg: d.ElDeg}
+}
+
+// Rules is the fixed part of what the gate knows: the station's geometry and
+// limits, from its configuration.
+type Rules struct {
+	Travel           Travel
+	MarginDeg        float64   // kept free inside Travel on both axes
+	Offset           unit.AzEl // true direction = mechanical direction + Offset
+	Horizon          unit.Horizon
+	Zones            []Zone
+	AzSpeedDps       float64 // the mount's speeds, degrees per second
+	ElSpeedDps       float64
+	AccelDps2        float64
+	SunSeparationDeg float64       // 0: the sun does not matter to this antenna
+	FeedbackMoving   time.Duration // a reading older than this is stale while moving
+	FeedbackIdle     time.Duration // and while idle
+}
+
+// Validate reports the first rule that makes no sense.
+func (r *Rules) Validate() error {
+	t := r.Travel
+	switch {
+	case !(t.AzMinDeg < t.AzMaxDeg) || !(t.AzMaxDeg-t.AzMinDeg <= 1440):
+		return fmt.Errorf("azimuth travel %v°..%v° is not a range", t.AzMinDeg, t.AzMaxDeg)
+	case !(t.ElMinDeg < t.ElMaxDeg) || !(t.ElMinDeg >= -90 && t.ElMaxDeg <= 210):
+		return fmt.Errorf("elevation travel %v°..%v° is not a range", t.ElMinDeg, t.ElMaxDeg)
+	case !(r.MarginDeg >= 0) || !(2*r.MarginDeg < t.AzMaxDeg-t.AzMinDeg) || !(2*r.MarginDeg < t.ElMaxDeg-t.ElMinDeg):
+		return fmt.Errorf("margin %v° leaves no travel", r.MarginDeg)
+	case !(r.AzSpeedDps > 0 && r.AzSpeedDps <= 90) || !(r.ElSpeedDps > 0 && r.ElSpeedDps <= 90):
+		return fmt.Errorf("mount speeds %v and %v °/s must be over 0 and at most 90", r.AzSpeedDps, r.ElSpeedDps)
+	case !(r.AccelDps2 > 0 && r.AccelDps2 <= 360):
+		return fmt.Errorf("mount acceleration %v °/s² must be over 0 and at most 360", r.AccelDps2)
+	case !(r.SunSeparationDeg >= 0 && r.SunSeparationDeg <= 90):
+		return fmt.Errorf("sun separation %v° is outside 0..90", r.SunSeparationDeg)
+	case !r.Offset.Finite():
+		return fmt.Errorf("offset %v is not finite", r.Offset)
+	}
+	for _, z := range r.Zones {
+		if !(z.ElMinDeg < z.ElMaxDeg) || !(unit.AzEl{AzDeg: z.AzFromDeg, ElDeg: z.AzToDeg}).Finite() {
+			return fmt.Errorf("keep-out zone %q: elevation %v°..%v° is not a range", z.Name, z.ElMinDeg, z.ElMaxDeg)
+		}
+	}
+	return nil
+}
+
+// True is the direction on the sky of a mechanical position.
+func (r *Rules) True(mech unit.AzEl) unit.AzEl {
+	return upright(unit.AzEl{AzDeg: mech.AzDeg + r.Offset.AzDeg, ElDeg: mech.ElDeg + r.Offset.ElDeg})
+}
+
+// InTravel reports the first mechanical limit that a position breaks.
+func (r *Rules) InTravel(mech unit.AzEl) *Refusal {
+	t, m := r.Travel, r.MarginDeg
+	lo, hi := t.AzMinDeg+m-angleSlack, t.AzMaxDeg-m+angleSlack
+	if !(lo <= mech.AzDeg && mech.AzDeg <= hi) { // NaN is refused too
+		return &Refusal{Code: AzimuthLimit,
+			Why:    fmt.Sprintf("mechanical azimuth %.1f° is outside %.1f°..%.1f° (travel %.1f°..%.1f°, margin %.1f°)", mech.AzDeg, t.AzMinDeg+m, t.AzMaxDeg-m, t.AzMinDeg, t.AzMaxDeg, m),
+			Fix:    "choose a direction inside the mount's travel, or correct [rotator.limits] in station.toml",
+			Limits: map[string]any{"azimuth_min_deg": t.AzMinDeg + m, "azimuth_max_deg": t.AzMaxDeg - m}}
+	}
+	lo, hi = t.ElMinDeg+m-angleSlack, t.ElMaxDeg-m+angleSlack
+	if !(lo <= mech.ElDeg && mech.ElDeg <= hi) {
+		return &Refusal{Code: ElevationLimit,
+			Why:    fmt.Sprintf("mechanical elevation %.1f° is outside %.1f°..%.1f° (travel %.1f°..%.1f°, margin %.1f°)", mech.ElDeg, t.ElMinDeg+m, t.ElMaxDeg-m, t.ElMinDeg, t.ElMaxDeg, m),
+			Fix:    "choose an elevation inside the mount's travel, or correct [rotator.limits] in station.toml",
+			Limits: map[string]any{"elevation_min_deg": t.ElMinDeg + m, "elevation_max_deg": t.ElMaxDeg - m}}
+	}
+	return nil
+}
+
+// InSky reports the first rule of the sky (mask, zone, sun) that a true
+// direction breaks. sun is where the sun is, nil when it is not known or does
+// not matter.
+func (r *Rules) InSky(d unit.AzEl, sun *unit.AzEl) *Refusal {
+	if m := r.Horizon.At(d.AzDeg); !(d.ElDeg >= m-angleSlack) {
+		return &Refusal{Code: ElevationBelowMask,
+			Why:    fmt.Sprintf("elevation %.1f° is below the horizon mask of %.1f° at azimuth %.1f°", d.ElDeg, m, d.AzDeg),
+			Fix:    fmt.Sprintf("ask for an elevation of at least %.1f° at this azimuth", m),
+			Limits: map[string]any{"elevation_min_deg": m}}
+	}
+	for _, z := range r.Zones {
+		if z.Contains(d) {
+			return &Refusal{Code: KeepOut,
+				Why:    fmt.Sprintf("%v is inside the keep-out zone %q (azimuth %.0f°..%.0f°, elevation %.0f°..%.0f°: %s)", d, z.Name, z.AzFromDeg, z.AzToDeg, z.ElMinDeg, z.ElMaxDeg, z.Reason),
+				Fix:    "choose a direction outside the zone",
+				Limits: map[string]any{"zone": z.Name, "azimuth_deg": [2]float64{z.AzFromDeg, z.AzToDeg}, "elevation_deg": [2]float64{z.ElMinDeg, z.ElMaxDeg}}}
+		}
+	}
+	if sun != nil && r.SunSeparationDeg > 0 && sun.ElDeg > -1 {
+		if sep := unit.Separation(d, *sun); !(sep >= r.SunSeparationDeg) {
+			return &Refusal{Code: Sun,
+				Why:    fmt.Sprintf("%v is %.1f° from the sun, the limit is %.1f°", d, sep, r.SunSeparationDeg),
+				Fix:    "wait until the sun has moved, or choose another direction",
+				Limits: map[string]any{"sun_separation_deg": r.SunSeparationDeg}}
+		}
+	}
+	return nil
+}
+
+// Allowed reports the first rule that a mechanical position breaks.
+func (r *Rules) Allowed(mech unit.AzEl, sun *unit.AzEl) *Refusal {
+	if !mech.Finite() {
+		return Refuse(AzimuthLimit, "give real numbers", "position %v is not a direction", mech)
+	}
+	if ref := r.InTravel(mech); ref != nil {
+		return ref
+	}
+	return r.InSky(r.True(mech), sun)
+}
+
+// Mechanical lists the mechanical positions that point at a true direction
+// without tilting over the top, inside the travel, nearest to from first.
+func (r *Rules) Mechanical(d unit.AzEl, from unit.AzEl) []unit.AzEl {
+	az, el := d.AzDeg-r.Offset.AzDeg, d.ElDeg-r.Offset.ElDeg
+	var out []unit.AzEl
+	t, m := r.Travel, r.MarginDeg
+	first := math.Ceil((t.AzMinDeg + m - angleSlack - az) / 360)
+	for k := first; ; k++ {
+		p := unit.AzEl{AzDeg: az + 360*k, ElDeg: el}
+		if !(p.AzDeg <= t.AzMaxDeg-m+angleSlack) {
+			break
+		}
+		if r.InTravel(p) == nil {
+			out = append(out, p)
+		}
+	}
+	for i := range out { // few entries: at most five
+		for j := i; j > 0 && r.SlewTime(from, out[j]) < r.SlewTime(from, out[j-1]); j-- {
+			out[j], out[j-1] = out[j-1], out[j]
+		}
+	}
+	return out
+}
+
+// SlewTime is how long the mount needs between two mechanical positions with
+// both axes at work, acceleration included.
+func (r *Rules) SlewTime(a, b unit.AzEl) time.Duration {
+	s := max(axisTime(math.Abs(b.AzDeg-a.AzDeg), r.AzSpeedDps, r.AccelDps2), axisTime(math.Abs(b.ElDeg-a.ElDeg), r.ElSpeedDps, r.AccelDps2))
+	return time.Duration(s * float64(time.Second))
+}
+
+// axisTime is a trapezoidal profile: seconds for d degrees at top speed v and
+// acceleration a.
+func axisTime(d, v, a float64) float64 {
+	if d <= v*v/a {
+		return 2 * math.Sqrt(d/a)
+	}
+	return d/v + v/a
+}
