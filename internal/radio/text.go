@@ -1,0 +1,68 @@
+package radio
+
+import (
+	"fmt"
+	"strings"
+
+	"gsd-mcp/internal/unit"
+)
+
+// formatHz writes a frequency the way operators read it: 145.800000 MHz.
+func formatHz(hz int64) string {
+	sign, u := "", uint64(hz)
+	if hz < 0 {
+		sign, u = "-", uint64(-hz)
+	}
+	return fmt.Sprintf("%s%d.%06d MHz", sign, u/1e6, u%1e6)
+}
+
+func formatRanges(rs []Range) string {
+	s := make([]string, len(rs))
+	for i, r := range rs {
+		s[i] = fmt.Sprintf("%g..%g", float64(r.MinHz)/1e6, float64(r.MaxHz)/1e6)
+	}
+	return strings.Join(s, ", ") + " MHz"
+}
+
+func joinModes(ms []Mode) string {
+	s := make([]string, len(ms))
+	for i, m := range ms {
+		s[i] = string(m)
+	}
+	return strings.Join(s, ", ")
+}
+
+// printable makes text from outside safe to put into an error.
+func printable(s string) string { return unit.Printable(s, 40) }
+
+// closest is the candidate with the least edit distance to s, if it is near
+// enough to be a typing error.
+func closest(s string, candidates []string) (string, bool) {
+	best, dist := "", 4
+	for _, c := range candidates {
+		if d := editDistance(s, c); d < dist {
+			best, dist = c, d
+		}
+	}
+	return best, best != ""
+}
+
+func editDistance(a, b string) int {
+	prev := make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(prev[j]+cost, prev[j+1]+1, row[j]+1)
+		}
+		prev = row
+	}
+	return prev[len(b)]
+}
