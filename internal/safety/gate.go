@@ -114,7 +114,7 @@ type Request struct {
 	Target  *unit.AzEl // true direction; for VerbTrack see Mech
 	Mech    *unit.AzEl // mechanical position, the winding chosen: pre-point and track
 	Orbit   *Orbit
-	Already bool // the holder's own motion goes on: the lease is not asked again
+	Already bool // the holder's own motion goes on: only a higher rank ends it
 }
 
 // Decide says whether a request may go on: nil, or the first rule against it.
@@ -123,11 +123,16 @@ func Decide(r *Rules, f Facts, q Request) *Refusal {
 	if ref := decideStation(f, q); ref != nil {
 		return ref
 	}
-	if q.Verb == VerbTune {
+	switch {
+	case q.Verb == VerbTune:
 		return decideDevice("radio", f.Radio)
-	}
-	if !q.Verb.Moves() {
+	case q.Verb == VerbSchedule:
 		return nil
+	case !q.Verb.Moves():
+		return Refuse(NotPermitted, "use one of the documented commands", "the safety gate knows no request %q", unit.Printable(string(q.Verb), 32))
+	}
+	if err := r.Validate(); err != nil {
+		return Refuse(DeviceAbsent, "correct station.toml, then run: gsd-mcp config check", "the rotator's limits make no sense: %v", err)
 	}
 	if ref := decideDevice("rotator", f.Rotator); ref != nil {
 		return ref
@@ -142,6 +147,9 @@ func Decide(r *Rules, f Facts, q Request) *Refusal {
 	}
 	if ref := decideFeedback(r, f); ref != nil {
 		return ref
+	}
+	if r.SunSeparationDeg > 0 && f.Sun == nil {
+		return Refuse(Sun, "check the clock, then read get_station_health", "this antenna must stay %.1f° away from the sun, and where the sun is is not known", r.SunSeparationDeg)
 	}
 	_, ref := way(r, f, q)
 	return ref
@@ -228,7 +236,7 @@ func decideDevice(name string, d Device) *Refusal {
 
 func decideLease(f Facts, q Request) *Refusal {
 	l := f.Lease
-	if q.Already || l.Holder == "" || l.Holder == q.Holder || q.Rank > l.Rank {
+	if l.Holder == "" || l.Holder == q.Holder || q.Rank > l.Rank || q.Already && q.Rank == l.Rank {
 		return nil
 	}
 	if !l.Until.IsZero() && !f.Now.Before(l.Until) {
@@ -258,6 +266,8 @@ func decidePrediction(f Facts, q Request) *Refusal {
 		ref := Refuse(ElementsTooOld, "run: gsd-mcp elements refresh, or import a newer file", "the elements of satellite %d are %.1f days old, the limit for its orbit is %.0f days", o.NoradID, o.AgeDays, o.MaxDays)
 		ref.Limits = map[string]any{"max_age_days": o.MaxDays}
 		return ref
+	case !(o.AgeDays >= -o.MaxDays):
+		return Refuse(ElementsSuspect, "check the clock, then import newer elements", "the elements of satellite %d are for %.1f days from now", o.NoradID, -o.AgeDays)
 	}
 	return nil
 }
@@ -272,10 +282,12 @@ func decideFeedback(r *Rules, f Facts) *Refusal {
 		return Refuse(FeedbackStale, "check the rotator, then read get_antenna", "no position has been read from the rotator yet")
 	case f.Suspect != "":
 		return Refuse(FeedbackSuspect, "look at the mount, then an operator runs: gsd-mcp reset FEEDBACK_SUSPECT", "the position readings cannot be true: %s", f.Suspect)
+	case f.Age < 0:
+		return Refuse(FeedbackStale, "read get_antenna", "the last position reading is dated %.1f s ahead of now", -f.Age.Seconds())
 	case !(f.Age <= limit):
 		return Refuse(FeedbackStale, "check the rotator's cable and power, then read get_antenna", "the last position reading is %.1f s old, the limit is %.1f s", f.Age.Seconds(), limit.Seconds())
 	case !f.WindingOK:
 		return Refuse(WrapUnknown, "let a person look at the cables at the mast and run: gsd-mcp antenna confirm-winding", "the cable winding is not known since the last restart")
 	}
-	return nil
+	return r.plausible(f.Position)
 }

@@ -109,5 +109,9 @@ func (r *Refusal) MarshalJSON() ([]byte, error) {
 			m[k] = v
 		}
 	}
-	return json.Marshal(m)
+	b, err := json.Marshal(m)
+	if err != nil { // a number that JSON cannot hold must not hide the refusal
+		b, err = json.Marshal(map[string]any{"refused": true, "code": r.Code, "why": r.Why, "fix": r.Fix})
+	}
+	return b, err
 }

@@ -1,9 +1,11 @@
 package safety
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
 	"math"
-	"sort"
+	"slices"
 	"time"
 
 	"gsd-mcp/internal/unit"
@@ -89,54 +91,58 @@ func (r *Rules) RouteTo(from, to unit.AzEl, sun *unit.AzEl) (Route, *Refusal) {
 	return Route{}, ref
 }
 
-// clearances lists mechanical elevations worth trying for the azimuth leg: just
-// over each obstacle, then high.
+// clearances lists mechanical elevations worth trying for the azimuth leg,
+// lowest first: level, just over the mask, just over each zone, then high.
 func (r *Rules) clearances(from, to unit.AzEl) []float64 {
-	var out []float64
 	lo := max(from.ElDeg, to.ElDeg)
-	top := r.Travel.ElMaxDeg - r.MarginDeg
+	hi := min(r.Travel.ElMaxDeg-r.MarginDeg, 90)
+	out := []float64{lo}
 	add := func(trueEl float64) {
-		if el := trueEl - r.Offset.ElDeg; el >= lo && el <= min(top, 90) {
+		if el := trueEl - r.Offset.ElDeg; el >= lo && el <= hi {
 			out = append(out, el)
 		}
 	}
-	add(lo + r.Offset.ElDeg)
+	mask := r.Horizon.Min()
+	for at := range r.leg(unit.AzEl{AzDeg: from.AzDeg, ElDeg: lo}, unit.AzEl{AzDeg: to.AzDeg, ElDeg: lo}) {
+		mask = max(mask, r.Horizon.At(at.AzDeg+r.Offset.AzDeg))
+	}
+	add(mask)
 	for _, z := range r.Zones {
 		add(z.ElMaxDeg + 1)
 	}
-	for _, p := range r.Horizon.Points() {
-		add(p.ElDeg + 1)
-	}
 	add(60)
 	add(85)
-	sort.Float64s(out)
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // checkPath drives both axes at their own speeds from one position through
 // waypoints and reports the first direction that is not allowed. A path that
-// begins inside a forbidden region may leave it, at once and never again
-// (recovery: inward moves only).
+// begins inside a forbidden region may leave it but not go deeper into it, nor
+// enter another one, nor come back (recovery: inward moves only).
 func (r *Rules) checkPath(from unit.AzEl, way []unit.AzEl, sun *unit.AzEl) *Refusal {
-	out := r.Allowed(from, sun) != nil // started where it must not be
+	if ref := r.plausible(from); ref != nil {
+		return ref
+	}
+	var was, is []float64 // breaches of the last sample and of this one; nil once all is well
+	if r.Allowed(from, sun) != nil {
+		was = r.breaches(nil, from, sun)
+	}
 	p := from
 	for _, q := range way {
-		da, de := q.AzDeg-p.AzDeg, q.ElDeg-p.ElDeg
-		ta, te := math.Abs(da)/r.AzSpeedDps, math.Abs(de)/r.ElSpeedDps
-		total := max(ta, te)
-		n := int(math.Ceil(max(math.Abs(da), math.Abs(de)) / pathStepDeg))
-		// The slower axis moves evenly over the leg; the other one arrives early.
-		n = max(n, int(math.Ceil(total*max(r.AzSpeedDps, r.ElSpeedDps)/pathStepDeg)))
-		for i := 1; i <= n; i++ {
-			t := total * float64(i) / float64(n)
-			at := unit.AzEl{AzDeg: p.AzDeg + da*frac(t, ta), ElDeg: p.ElDeg + de*frac(t, te)}
+		for at := range r.leg(p, q) {
 			ref := r.Allowed(at, sun)
 			if ref == nil {
-				out = false
+				was = nil
 				continue
 			}
-			if out {
-				continue
+			if was != nil {
+				is = r.breaches(is[:0], at, sun)
+				if receding(was, is) {
+					was, is = is, was
+					continue
+				}
+				ref.Fix = "the antenna stands where it must not be: choose a direction straight out of there, or move it by hand at the station"
 			}
 			ref.Why = fmt.Sprintf("the way from %v to %v is blocked: %s", r.True(from), r.True(q), ref.Why)
 			return ref
@@ -146,6 +152,68 @@ func (r *Rules) checkPath(from unit.AzEl, way []unit.AzEl, sun *unit.AzEl) *Refu
 	return nil
 }
 
+// receding reports whether no rule is broken by more than it was.
+func receding(was, is []float64) bool {
+	const rounding = 1e-6 // degrees
+	for i := range is {
+		if !(is[i] <= max(0, was[i]+rounding)) {
+			return false
+		}
+	}
+	return true
+}
+
+// plausible refuses to plan from a position that no mount can be in.
+func (r *Rules) plausible(p unit.AzEl) *Refusal {
+	t := r.Travel
+	if t.AzMinDeg-farAzDeg <= p.AzDeg && p.AzDeg <= t.AzMaxDeg+farAzDeg && t.ElMinDeg-farElDeg <= p.ElDeg && p.ElDeg <= t.ElMaxDeg+farElDeg {
+		return nil
+	}
+	return Refuse(FeedbackSuspect, "look at the mount and its controller, then read get_antenna",
+		"a mechanical position of %v cannot be true for a mount of azimuth %.0f°..%.0f°, elevation %.0f°..%.0f°", p, t.AzMinDeg, t.AzMaxDeg, t.ElMinDeg, t.ElMaxDeg)
+}
+
+// leg samples the way between two positions with both axes at their own
+// speeds, the quicker one arriving early. No axis turns by more than
+// pathStepDeg between two samples, and every point of the horizon mask that the
+// way passes is one: between those the mask and the way are straight lines, so
+// that the narrowest peak is seen. The last sample is q.
+func (r *Rules) leg(p, q unit.AzEl) iter.Seq[unit.AzEl] {
+	da, de := q.AzDeg-p.AzDeg, q.ElDeg-p.ElDeg
+	ta, te := math.Abs(da)/r.AzSpeedDps, math.Abs(de)/r.ElSpeedDps
+	var times []float64
+	// First both axes turn, then only the one with the longer way to go.
+	for _, part := range [2][2]float64{{0, min(ta, te)}, {min(ta, te), max(ta, te)}} {
+		turnA := math.Abs(da) * (frac(part[1], ta) - frac(part[0], ta))
+		turnE := math.Abs(de) * (frac(part[1], te) - frac(part[0], te))
+		n := int(math.Ceil(max(turnA, turnE) / pathStepDeg))
+		for i := 1; i <= n; i++ {
+			times = append(times, part[0]+(part[1]-part[0])*float64(i)/float64(n))
+		}
+	}
+	if regular := len(times); da != 0 {
+		for _, m := range r.Horizon.Points() {
+			// Each half turn: over the top, the mount looks the other way.
+			az := m.AzDeg - r.Offset.AzDeg
+			for az = p.AzDeg + math.Mod(az-p.AzDeg, 180) - math.Copysign(180, da); (q.AzDeg-az)*da > 0; az += math.Copysign(180, da) {
+				if (az-p.AzDeg)*da > 0 {
+					times = append(times, (az-p.AzDeg)/da*ta)
+				}
+			}
+		}
+		if len(times) > regular {
+			slices.Sort(times)
+		}
+	}
+	return func(yield func(unit.AzEl) bool) {
+		for _, t := range times {
+			if !yield(unit.AzEl{AzDeg: p.AzDeg + da*frac(t, ta), ElDeg: p.ElDeg + de*frac(t, te)}) {
+				return
+			}
+		}
+	}
+}
+
 func frac(t, of float64) float64 {
 	if of <= 0 {
 		return 1
@@ -153,48 +221,89 @@ func frac(t, of float64) float64 {
 	return min(1, t/of)
 }
 
-// NearestAllowed is the true direction closest to want that the mount may be
-// sent to from a mechanical position, or nil. The answer is itself allowed:
-// Route accepts it.
+// How much NearestAllowed may try. The gate is asked by the owner of a device,
+// who must not be kept from a stop: the worst case measured is 4 ms on a desk
+// computer.
+const (
+	nearestGridDeg = 3  // of the search over the whole sky
+	nearestTries   = 12 // routes to candidates beside the target, and again over the sky
+	nearestHalves  = 6  // halvings between the candidate and what was wanted
+)
+
+// NearestAllowed is the true direction closest to want, as far as a bounded
+// search finds it, that the mount may be sent to from a mechanical position,
+// or nil. The answer is itself allowed: Route accepts it.
 func (r *Rules) NearestAllowed(from, want unit.AzEl, sun *unit.AzEl) *unit.AzEl {
-	if !want.Finite() {
+	if !want.Finite() || r.plausible(from) != nil {
 		return nil
 	}
 	want.AzDeg = unit.Norm360(want.AzDeg)
-	var cands []unit.AzEl
-	add := func(az, el float64) {
-		az = math.Round(unit.Norm360(az)*10) / 10
-		el = math.Round(el*10) / 10
-		d := unit.AzEl{AzDeg: unit.Norm360(az), ElDeg: el}
-		if r.InSky(d, sun) == nil && len(r.Mechanical(d, from)) > 0 {
-			cands = append(cands, d)
-		}
+	top := min(r.Travel.ElMaxDeg-r.MarginDeg+r.Offset.ElDeg, 90)
+	el := min(max(want.ElDeg, r.Travel.ElMinDeg+r.MarginDeg+r.Offset.ElDeg), top)
+	near := []unit.AzEl{
+		{AzDeg: want.AzDeg, ElDeg: el},
+		{AzDeg: want.AzDeg, ElDeg: max(el, r.Horizon.At(want.AzDeg))},
 	}
-	el := max(want.ElDeg, r.Travel.ElMinDeg+r.MarginDeg+r.Offset.ElDeg)
-	el = min(el, r.Travel.ElMaxDeg-r.MarginDeg+r.Offset.ElDeg, 90)
-	add(want.AzDeg, el)
-	add(want.AzDeg, max(el, math.Ceil(r.Horizon.At(want.AzDeg)*10)/10))
+	for _, az := range [2]float64{r.Travel.AzMinDeg + r.MarginDeg, r.Travel.AzMaxDeg - r.MarginDeg} {
+		near = append(near, unit.AzEl{AzDeg: az + r.Offset.AzDeg, ElDeg: el})
+	}
 	for _, z := range r.Zones {
-		add(want.AzDeg, z.ElMaxDeg)
-		add(want.AzDeg, z.ElMinDeg-0.1)
-		add(z.AzFromDeg, el)
-		add(z.AzToDeg, el)
+		near = append(near,
+			unit.AzEl{AzDeg: want.AzDeg, ElDeg: z.ElMaxDeg}, unit.AzEl{AzDeg: want.AzDeg, ElDeg: z.ElMinDeg - 0.1},
+			unit.AzEl{AzDeg: z.AzFromDeg, ElDeg: el}, unit.AzEl{AzDeg: z.AzToDeg, ElDeg: el})
 	}
-	for az := 0.0; az < 360; az += 2 {
-		for e := 0.0; e <= 90; e++ {
-			add(az, e)
+	if c := r.firstReachable(near, from, want, sun); c != nil {
+		return c
+	}
+	var sky []unit.AzEl
+	for az := 0.0; az < 360; az += nearestGridDeg {
+		for e := math.Ceil(r.Horizon.At(az)); e <= top; e += nearestGridDeg {
+			sky = append(sky, unit.AzEl{AzDeg: az, ElDeg: e})
 		}
 	}
-	sort.SliceStable(cands, func(i, j int) bool {
-		return unit.Separation(cands[i], want) < unit.Separation(cands[j], want)
-	})
-	for i, c := range cands {
-		if i == 400 { // a wall of blocked paths: nothing near is reachable
-			break
+	c := r.firstReachable(sky, from, want, sun)
+	if c == nil { // behind walls on all sides: stay, if it may stand where it is
+		return r.firstReachable([]unit.AzEl{r.True(from)}, from, want, sun)
+	}
+	return r.closer(*c, from, want, sun)
+}
+
+// firstReachable tries the directions that the sky and the travel allow,
+// nearest to want first and then thinning out, and returns the first one with
+// a way to it, rounded to 0.1°.
+func (r *Rules) firstReachable(cands []unit.AzEl, from, want unit.AzEl, sun *unit.AzEl) *unit.AzEl {
+	type scored struct {
+		unit.AzEl
+		off float64
+	}
+	var ok []scored
+	for _, c := range cands {
+		// Upwards: a direction on the mask stays on it.
+		c = unit.AzEl{AzDeg: unit.Norm360(math.Round(c.AzDeg*10) / 10), ElDeg: math.Ceil(c.ElDeg*10-1e-6) / 10}
+		if r.InSky(c, sun) == nil && len(r.Mechanical(c, from)) > 0 {
+			ok = append(ok, scored{c, unit.Separation(c, want)})
 		}
-		if _, ref := r.Route(from, c, sun); ref == nil {
-			return &c
+	}
+	slices.SortStableFunc(ok, func(a, b scored) int { return cmp.Compare(a.off, b.off) })
+	for try, i := 0, 0; try < nearestTries && i < len(ok); try++ {
+		if _, ref := r.Route(from, ok[i].AzEl, sun); ref == nil {
+			return &ok[i].AzEl
 		}
+		// One after the other at first; what is left of the sky in long strides.
+		i += 1 + max(0, try-nearestTries/3)*len(ok)/(nearestTries*nearestTries/4)
 	}
 	return nil
+}
+
+// closer moves an allowed direction towards want as far as it stays allowed.
+func (r *Rules) closer(c, from, want unit.AzEl, sun *unit.AzEl) *unit.AzEl {
+	step := unit.AzEl{AzDeg: unit.Diff(want.AzDeg, c.AzDeg), ElDeg: want.ElDeg - c.ElDeg}
+	for range nearestHalves {
+		step.AzDeg, step.ElDeg = step.AzDeg/2, step.ElDeg/2
+		at := unit.AzEl{AzDeg: c.AzDeg + step.AzDeg, ElDeg: c.ElDeg + step.ElDeg}
+		if n := r.firstReachable([]unit.AzEl{at}, from, want, sun); n != nil {
+			c = *n
+		}
+	}
+	return &c
 }

@@ -12,6 +12,14 @@ import (
 // or on the edge of a zone counts as outside of it.
 const angleSlack = 0.06 // degrees
 
+const (
+	sunsetDeg   = -1.0 // the sun's centre below this, its disc is below the horizon, refraction included
+	minZoneDeg  = 1.0  // the narrowest zone that a path checked each pathStepDeg cannot step over
+	minSpeedDps = 0.1  // slower than any rotator; keeps times finite
+	farAzDeg    = 360  // a reading further outside the travel than this
+	farElDeg    = 90   // cannot be true
+)
+
 // A Travel is the mount's mechanical range in degrees. Azimuth is unwrapped:
 // it may span more than a turn.
 type Travel struct{ AzMinDeg, AzMaxDeg, ElMinDeg, ElMaxDeg float64 }
@@ -25,23 +33,43 @@ type Zone struct {
 	Reason             string
 }
 
-// Contains reports whether a direction lies inside the zone, its edges
-// excluded by the slack of the wire format.
+// Contains reports whether a direction lies inside the zone. The sides and the
+// top are drawn in by the slack of the wire format, so that a target on them
+// is outside; the bottom is not, since it stands on a roof or on the ground. A
+// direction that is not a number is inside.
 func (z Zone) Contains(d unit.AzEl) bool {
-	// A flipped mount (el over 90°) points at the opposite azimuth.
-	d = upright(d)
-	span := unit.Norm360(z.AzToDeg - z.AzFromDeg)
-	off := unit.Norm360(d.AzDeg - z.AzFromDeg)
-	inAz := off > angleSlack && off < span-angleSlack || span == 0 && z.AzToDeg != z.AzFromDeg
-	return inAz && d.ElDeg > z.ElMinDeg-angleSlack && d.ElDeg < z.ElMaxDeg-angleSlack
+	left, right, below, above := z.exits(d)
+	return !(left <= 0 || right <= 0 || below <= 0 || above <= 0)
 }
 
-// upright gives the direction on the sky of a mount that may be over the top.
-func upright(d unit.AzEl) unit.AzEl {
-	if d.ElDeg > 90 {
-		return unit.AzEl{AzDeg: unit.Norm360(d.AzDeg + 180), ElDeg: 180 - d.ElDeg}
+// exits is how many degrees a direction lies inside each edge of the zone;
+// infinite towards the sides of a zone that goes all round.
+func (z Zone) exits(d unit.AzEl) (left, right, below, above float64) {
+	d = upright(d)
+	left = unit.Norm360(d.AzDeg-z.AzFromDeg) - angleSlack
+	right = z.spanDeg() - 2*angleSlack - left
+	if z.spanDeg() >= 360 {
+		left, right = math.Inf(1), math.Inf(1)
 	}
-	return unit.AzEl{AzDeg: unit.Norm360(d.AzDeg), ElDeg: d.ElDeg}
+	return left, right, d.ElDeg - (z.ElMinDeg - angleSlack), z.ElMaxDeg - angleSlack - d.ElDeg
+}
+
+// spanDeg is the zone's width in azimuth, 360 for the full circle.
+func (z Zone) spanDeg() float64 {
+	if z.AzToDeg-z.AzFromDeg >= 360 {
+		return 360
+	}
+	return unit.Norm360(z.AzToDeg - z.AzFromDeg)
+}
+
+// upright gives the direction on the sky of a mount that may be over the top:
+// a flipped one points at the opposite azimuth.
+func upright(d unit.AzEl) unit.AzEl {
+	el := unit.Norm360(d.ElDeg+90) - 90 // -90..270
+	if el > 90 {
+		return unit.AzEl{AzDeg: unit.Norm360(d.AzDeg + 180), ElDeg: 180 - el}
+	}
+	return unit.AzEl{AzDeg: unit.Norm360(d.AzDeg), ElDeg: el}
 }
 
 // Rules is the fixed part of what the gate knows: the station's geometry and
@@ -70,19 +98,37 @@ func (r *Rules) Validate() error {
 		return fmt.Errorf("elevation travel %v°..%v° is not a range", t.ElMinDeg, t.ElMaxDeg)
 	case !(r.MarginDeg >= 0) || !(2*r.MarginDeg < t.AzMaxDeg-t.AzMinDeg) || !(2*r.MarginDeg < t.ElMaxDeg-t.ElMinDeg):
 		return fmt.Errorf("margin %v° leaves no travel", r.MarginDeg)
-	case !(r.AzSpeedDps > 0 && r.AzSpeedDps <= 90) || !(r.ElSpeedDps > 0 && r.ElSpeedDps <= 90):
-		return fmt.Errorf("mount speeds %v and %v °/s must be over 0 and at most 90", r.AzSpeedDps, r.ElSpeedDps)
+	case !(r.AzSpeedDps >= minSpeedDps && r.AzSpeedDps <= 90) || !(r.ElSpeedDps >= minSpeedDps && r.ElSpeedDps <= 90):
+		return fmt.Errorf("mount speeds %v and %v °/s must be %v to 90", r.AzSpeedDps, r.ElSpeedDps, minSpeedDps)
 	case !(r.AccelDps2 > 0 && r.AccelDps2 <= 360):
 		return fmt.Errorf("mount acceleration %v °/s² must be over 0 and at most 360", r.AccelDps2)
 	case !(r.SunSeparationDeg >= 0 && r.SunSeparationDeg <= 90):
 		return fmt.Errorf("sun separation %v° is outside 0..90", r.SunSeparationDeg)
-	case !r.Offset.Finite():
-		return fmt.Errorf("offset %v is not finite", r.Offset)
+	case !(math.Abs(r.Offset.AzDeg) <= 360) || !(math.Abs(r.Offset.ElDeg) <= 90):
+		return fmt.Errorf("offset %v is outside -360..360 in azimuth or -90..90 in elevation", r.Offset)
+	case !(r.Horizon.Min() >= -90 && r.Horizon.Min() <= 90):
+		return fmt.Errorf("horizon of %v° is outside -90..90", r.Horizon.Min())
 	}
 	for _, z := range r.Zones {
-		if !(z.ElMinDeg < z.ElMaxDeg) || !(unit.AzEl{AzDeg: z.AzFromDeg, ElDeg: z.AzToDeg}).Finite() {
-			return fmt.Errorf("keep-out zone %q: elevation %v°..%v° is not a range", z.Name, z.ElMinDeg, z.ElMaxDeg)
+		if err := z.validate(); err != nil {
+			return fmt.Errorf("keep-out zone %q: %w", z.Name, err)
 		}
+	}
+	return nil
+}
+
+// validate refuses a zone that cannot be meant, or that a sampled path could
+// step over.
+func (z Zone) validate() error {
+	switch {
+	case !(z.AzFromDeg >= -360 && z.AzFromDeg <= 360) || !(z.AzToDeg >= -360 && z.AzToDeg <= 720):
+		return fmt.Errorf("azimuth %v°..%v° is outside 0..360", z.AzFromDeg, z.AzToDeg)
+	case !(z.ElMinDeg >= -90 && z.ElMaxDeg <= 90):
+		return fmt.Errorf("elevation %v°..%v° is outside -90..90", z.ElMinDeg, z.ElMaxDeg)
+	case !(z.spanDeg() >= minZoneDeg):
+		return fmt.Errorf("azimuth %v°..%v° is less than %v° wide: widen it", z.AzFromDeg, z.AzToDeg, minZoneDeg)
+	case !(z.ElMaxDeg-z.ElMinDeg >= minZoneDeg):
+		return fmt.Errorf("elevation %v°..%v° is less than %v° high: widen it", z.ElMinDeg, z.ElMaxDeg, minZoneDeg)
 	}
 	return nil
 }
@@ -116,6 +162,9 @@ func (r *Rules) InTravel(mech unit.AzEl) *Refusal {
 // direction breaks. sun is where the sun is, nil when it is not known or does
 // not matter.
 func (r *Rules) InSky(d unit.AzEl, sun *unit.AzEl) *Refusal {
+	if !d.Finite() {
+		return Refuse(AzimuthLimit, "give real numbers", "%v is not a direction", d)
+	}
 	if m := r.Horizon.At(d.AzDeg); !(d.ElDeg >= m-angleSlack) {
 		return &Refusal{Code: ElevationBelowMask,
 			Why:    fmt.Sprintf("elevation %.1f° is below the horizon mask of %.1f° at azimuth %.1f°", d.ElDeg, m, d.AzDeg),
@@ -130,7 +179,7 @@ func (r *Rules) InSky(d unit.AzEl, sun *unit.AzEl) *Refusal {
 				Limits: map[string]any{"zone": z.Name, "azimuth_deg": [2]float64{z.AzFromDeg, z.AzToDeg}, "elevation_deg": [2]float64{z.ElMinDeg, z.ElMaxDeg}}}
 		}
 	}
-	if sun != nil && r.SunSeparationDeg > 0 && sun.ElDeg > -1 {
+	if sun != nil && r.SunSeparationDeg > 0 && !(sun.ElDeg <= sunsetDeg) {
 		if sep := unit.Separation(d, *sun); !(sep >= r.SunSeparationDeg) {
 			return &Refusal{Code: Sun,
 				Why:    fmt.Sprintf("%v is %.1f° from the sun, the limit is %.1f°", d, sep, r.SunSeparationDeg),
@@ -152,10 +201,41 @@ func (r *Rules) Allowed(mech unit.AzEl, sun *unit.AzEl) *Refusal {
 	return r.InSky(r.True(mech), sun)
 }
 
+// breaches appends by how many degrees a mechanical position breaks each rule,
+// in a fixed order; 0 or less is no breach. All of them are 0 or less where
+// Allowed returns nil. For a zone it is the way to the nearest edge through
+// which the antenna may leave.
+func (r *Rules) breaches(to []float64, mech unit.AzEl, sun *unit.AzEl) []float64 {
+	t, m := r.Travel, r.MarginDeg-angleSlack
+	d := r.True(mech)
+	mask := r.Horizon.At(d.AzDeg)
+	to = append(to,
+		max(t.AzMinDeg+m-mech.AzDeg, mech.AzDeg-(t.AzMaxDeg-m)),
+		max(t.ElMinDeg+m-mech.ElDeg, mech.ElDeg-(t.ElMaxDeg-m)),
+		mask-angleSlack-d.ElDeg)
+	if sun != nil && r.SunSeparationDeg > 0 && !(sun.ElDeg <= sunsetDeg) {
+		to = append(to, r.SunSeparationDeg-unit.Separation(d, *sun))
+	} else {
+		to = append(to, 0)
+	}
+	for _, z := range r.Zones {
+		left, right, below, above := z.exits(d)
+		deep := min(left, right, above)
+		if z.ElMinDeg > mask || deep <= 0 { // else below the zone there is only ground
+			deep = min(deep, below)
+		} else if below <= 0 {
+			deep = below
+		}
+		to = append(to, deep)
+	}
+	return to
+}
+
 // Mechanical lists the mechanical positions that point at a true direction
 // without tilting over the top, inside the travel, nearest to from first.
 func (r *Rules) Mechanical(d unit.AzEl, from unit.AzEl) []unit.AzEl {
-	az, el := d.AzDeg-r.Offset.AzDeg, d.ElDeg-r.Offset.ElDeg
+	// Normalised first: adding turns to a huge azimuth would add nothing.
+	az, el := unit.Norm360(d.AzDeg-r.Offset.AzDeg), d.ElDeg-r.Offset.ElDeg
 	var out []unit.AzEl
 	t, m := r.Travel, r.MarginDeg
 	first := math.Ceil((t.AzMinDeg + m - angleSlack - az) / 360)

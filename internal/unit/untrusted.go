@@ -6,8 +6,8 @@ import (
 )
 
 // Printable makes text from outside (element names, device banners, client
-// names) safe to show: control, format and bidirectional characters and line
-// breaks go, runs of blanks become one, and at most max runes remain. What is
+// names) safe to show: control, format, bidirectional and invisible characters
+// (which can carry hidden text) and line breaks go, runs of blanks become one, and at most max runes remain. What is
 // left is still data and never an instruction.
 func Printable(s string, max int) string {
 	var b strings.Builder
@@ -17,7 +17,7 @@ func Printable(s string, max int) string {
 			blank = b.Len() > 0
 			continue
 		}
-		if unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) {
+		if unicode.In(r, unicode.C, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			continue
 		}
 		if blank {
