@@ -138,10 +138,12 @@ func (r *Rules) checkPath(from unit.AzEl, way []unit.AzEl, sun *unit.AzEl) *Refu
 			}
 			if was != nil {
 				is = r.breaches(is[:0], at, sun)
-				if receding(was, is) {
+				i := worse(was, is)
+				if i < 0 {
 					was, is = is, was
 					continue
 				}
+				ref = r.breach(i, at, sun)
 				ref.Fix = "the antenna stands where it must not be: choose a direction straight out of there, or move it by hand at the station"
 			}
 			ref.Why = fmt.Sprintf("the way from %v to %v is blocked: %s", r.True(from), r.True(q), ref.Why)
@@ -152,15 +154,15 @@ func (r *Rules) checkPath(from unit.AzEl, way []unit.AzEl, sun *unit.AzEl) *Refu
 	return nil
 }
 
-// receding reports whether no rule is broken by more than it was.
-func receding(was, is []float64) bool {
+// worse is the first rule that is broken by more than it was, or -1.
+func worse(was, is []float64) int {
 	const rounding = 1e-6 // degrees
 	for i := range is {
 		if !(is[i] <= max(0, was[i]+rounding)) {
-			return false
+			return i
 		}
 	}
-	return true
+	return -1
 }
 
 // plausible refuses to plan from a position that no mount can be in.
@@ -252,8 +254,9 @@ func (r *Rules) NearestAllowed(from, want unit.AzEl, sun *unit.AzEl) *unit.AzEl 
 			unit.AzEl{AzDeg: want.AzDeg, ElDeg: z.ElMaxDeg}, unit.AzEl{AzDeg: want.AzDeg, ElDeg: z.ElMinDeg - 0.1},
 			unit.AzEl{AzDeg: z.AzFromDeg, ElDeg: el}, unit.AzEl{AzDeg: z.AzToDeg, ElDeg: el})
 	}
-	if c := r.firstReachable(near, from, want, sun); c != nil {
-		return c
+	first := r.firstReachable(near, from, want, sun)
+	if first != nil && unit.Separation(*first, want) <= nearestGridDeg {
+		return first
 	}
 	var sky []unit.AzEl
 	for az := 0.0; az < 360; az += nearestGridDeg {
@@ -261,11 +264,16 @@ func (r *Rules) NearestAllowed(from, want unit.AzEl, sun *unit.AzEl) *unit.AzEl 
 			sky = append(sky, unit.AzEl{AzDeg: az, ElDeg: e})
 		}
 	}
-	c := r.firstReachable(sky, from, want, sun)
-	if c == nil { // behind walls on all sides: stay, if it may stand where it is
+	if c := r.firstReachable(sky, from, want, sun); c != nil {
+		c = r.closer(*c, from, want, sun)
+		if first == nil || unit.Separation(*c, want) < unit.Separation(*first, want) {
+			return c
+		}
+	}
+	if first == nil { // walls on all sides: stay, if it may stand where it is
 		return r.firstReachable([]unit.AzEl{r.True(from)}, from, want, sun)
 	}
-	return r.closer(*c, from, want, sun)
+	return first
 }
 
 // firstReachable tries the directions that the sky and the travel allow,

@@ -141,21 +141,29 @@ func (r *Rules) True(mech unit.AzEl) unit.AzEl {
 // InTravel reports the first mechanical limit that a position breaks.
 func (r *Rules) InTravel(mech unit.AzEl) *Refusal {
 	t, m := r.Travel, r.MarginDeg
-	lo, hi := t.AzMinDeg+m-angleSlack, t.AzMaxDeg-m+angleSlack
-	if !(lo <= mech.AzDeg && mech.AzDeg <= hi) { // NaN is refused too
-		return &Refusal{Code: AzimuthLimit,
-			Why:    fmt.Sprintf("mechanical azimuth %.1f° is outside %.1f°..%.1f° (travel %.1f°..%.1f°, margin %.1f°)", mech.AzDeg, t.AzMinDeg+m, t.AzMaxDeg-m, t.AzMinDeg, t.AzMaxDeg, m),
-			Fix:    "choose a direction inside the mount's travel, or correct [rotator.limits] in station.toml",
-			Limits: map[string]any{"azimuth_min_deg": t.AzMinDeg + m, "azimuth_max_deg": t.AzMaxDeg - m}}
+	if !(t.AzMinDeg+m-angleSlack <= mech.AzDeg && mech.AzDeg <= t.AzMaxDeg-m+angleSlack) { // NaN is refused too
+		return r.azimuthLimit(mech)
 	}
-	lo, hi = t.ElMinDeg+m-angleSlack, t.ElMaxDeg-m+angleSlack
-	if !(lo <= mech.ElDeg && mech.ElDeg <= hi) {
-		return &Refusal{Code: ElevationLimit,
-			Why:    fmt.Sprintf("mechanical elevation %.1f° is outside %.1f°..%.1f° (travel %.1f°..%.1f°, margin %.1f°)", mech.ElDeg, t.ElMinDeg+m, t.ElMaxDeg-m, t.ElMinDeg, t.ElMaxDeg, m),
-			Fix:    "choose an elevation inside the mount's travel, or correct [rotator.limits] in station.toml",
-			Limits: map[string]any{"elevation_min_deg": t.ElMinDeg + m, "elevation_max_deg": t.ElMaxDeg - m}}
+	if !(t.ElMinDeg+m-angleSlack <= mech.ElDeg && mech.ElDeg <= t.ElMaxDeg-m+angleSlack) {
+		return r.elevationLimit(mech)
 	}
 	return nil
+}
+
+func (r *Rules) azimuthLimit(mech unit.AzEl) *Refusal {
+	t, m := r.Travel, r.MarginDeg
+	return &Refusal{Code: AzimuthLimit,
+		Why:    fmt.Sprintf("mechanical azimuth %.1f° is outside %.1f°..%.1f° (travel %.1f°..%.1f°, margin %.1f°)", mech.AzDeg, t.AzMinDeg+m, t.AzMaxDeg-m, t.AzMinDeg, t.AzMaxDeg, m),
+		Fix:    "choose a direction inside the mount's travel, or correct [rotator.limits] in station.toml",
+		Limits: map[string]any{"azimuth_min_deg": t.AzMinDeg + m, "azimuth_max_deg": t.AzMaxDeg - m}}
+}
+
+func (r *Rules) elevationLimit(mech unit.AzEl) *Refusal {
+	t, m := r.Travel, r.MarginDeg
+	return &Refusal{Code: ElevationLimit,
+		Why:    fmt.Sprintf("mechanical elevation %.1f° is outside %.1f°..%.1f° (travel %.1f°..%.1f°, margin %.1f°)", mech.ElDeg, t.ElMinDeg+m, t.ElMaxDeg-m, t.ElMinDeg, t.ElMaxDeg, m),
+		Fix:    "choose an elevation inside the mount's travel, or correct [rotator.limits] in station.toml",
+		Limits: map[string]any{"elevation_min_deg": t.ElMinDeg + m, "elevation_max_deg": t.ElMaxDeg - m}}
 }
 
 // InSky reports the first rule of the sky (mask, zone, sun) that a true
@@ -165,29 +173,46 @@ func (r *Rules) InSky(d unit.AzEl, sun *unit.AzEl) *Refusal {
 	if !d.Finite() {
 		return Refuse(AzimuthLimit, "give real numbers", "%v is not a direction", d)
 	}
-	if m := r.Horizon.At(d.AzDeg); !(d.ElDeg >= m-angleSlack) {
-		return &Refusal{Code: ElevationBelowMask,
-			Why:    fmt.Sprintf("elevation %.1f° is below the horizon mask of %.1f° at azimuth %.1f°", d.ElDeg, m, d.AzDeg),
-			Fix:    fmt.Sprintf("ask for an elevation of at least %.1f° at this azimuth", m),
-			Limits: map[string]any{"elevation_min_deg": m}}
+	if !(d.ElDeg >= r.Horizon.At(d.AzDeg)-angleSlack) {
+		return r.belowMask(d)
 	}
 	for _, z := range r.Zones {
 		if z.Contains(d) {
-			return &Refusal{Code: KeepOut,
-				Why:    fmt.Sprintf("%v is inside the keep-out zone %q (azimuth %.0f°..%.0f°, elevation %.0f°..%.0f°: %s)", d, z.Name, z.AzFromDeg, z.AzToDeg, z.ElMinDeg, z.ElMaxDeg, z.Reason),
-				Fix:    "choose a direction outside the zone",
-				Limits: map[string]any{"zone": z.Name, "azimuth_deg": [2]float64{z.AzFromDeg, z.AzToDeg}, "elevation_deg": [2]float64{z.ElMinDeg, z.ElMaxDeg}}}
+			return z.keepOut(d)
 		}
 	}
-	if sun != nil && r.SunSeparationDeg > 0 && !(sun.ElDeg <= sunsetDeg) {
-		if sep := unit.Separation(d, *sun); !(sep >= r.SunSeparationDeg) {
-			return &Refusal{Code: Sun,
-				Why:    fmt.Sprintf("%v is %.1f° from the sun, the limit is %.1f°", d, sep, r.SunSeparationDeg),
-				Fix:    "wait until the sun has moved, or choose another direction",
-				Limits: map[string]any{"sun_separation_deg": r.SunSeparationDeg}}
-		}
+	if r.sunMatters(sun) && !(unit.Separation(d, *sun) >= r.SunSeparationDeg) {
+		return r.tooNearSun(d, *sun)
 	}
 	return nil
+}
+
+// sunMatters reports whether the sun is up, or may be, for an antenna that must
+// keep away from it.
+func (r *Rules) sunMatters(sun *unit.AzEl) bool {
+	return sun != nil && r.SunSeparationDeg > 0 && !(sun.ElDeg <= sunsetDeg)
+}
+
+func (r *Rules) belowMask(d unit.AzEl) *Refusal {
+	m := r.Horizon.At(d.AzDeg)
+	return &Refusal{Code: ElevationBelowMask,
+		Why:    fmt.Sprintf("elevation %.1f° is below the horizon mask of %.1f° at azimuth %.1f°", d.ElDeg, m, d.AzDeg),
+		Fix:    fmt.Sprintf("ask for an elevation of at least %.1f° at this azimuth", m),
+		Limits: map[string]any{"elevation_min_deg": m}}
+}
+
+func (z Zone) keepOut(d unit.AzEl) *Refusal {
+	return &Refusal{Code: KeepOut,
+		Why:    fmt.Sprintf("%v is inside the keep-out zone %q (azimuth %.0f°..%.0f°, elevation %.0f°..%.0f°: %s)", d, z.Name, z.AzFromDeg, z.AzToDeg, z.ElMinDeg, z.ElMaxDeg, z.Reason),
+		Fix:    "choose a direction outside the zone",
+		Limits: map[string]any{"zone": z.Name, "azimuth_deg": [2]float64{z.AzFromDeg, z.AzToDeg}, "elevation_deg": [2]float64{z.ElMinDeg, z.ElMaxDeg}}}
+}
+
+func (r *Rules) tooNearSun(d, sun unit.AzEl) *Refusal {
+	return &Refusal{Code: Sun,
+		Why:    fmt.Sprintf("%v is %.1f° from the sun, the limit is %.1f°", d, unit.Separation(d, sun), r.SunSeparationDeg),
+		Fix:    "wait until the sun has moved, or choose another direction",
+		Limits: map[string]any{"sun_separation_deg": r.SunSeparationDeg}}
 }
 
 // Allowed reports the first rule that a mechanical position breaks.
@@ -213,7 +238,7 @@ func (r *Rules) breaches(to []float64, mech unit.AzEl, sun *unit.AzEl) []float64
 		max(t.AzMinDeg+m-mech.AzDeg, mech.AzDeg-(t.AzMaxDeg-m)),
 		max(t.ElMinDeg+m-mech.ElDeg, mech.ElDeg-(t.ElMaxDeg-m)),
 		mask-angleSlack-d.ElDeg)
-	if sun != nil && r.SunSeparationDeg > 0 && !(sun.ElDeg <= sunsetDeg) {
+	if r.sunMatters(sun) {
 		to = append(to, r.SunSeparationDeg-unit.Separation(d, *sun))
 	} else {
 		to = append(to, 0)
@@ -229,6 +254,22 @@ func (r *Rules) breaches(to []float64, mech unit.AzEl, sun *unit.AzEl) []float64
 		to = append(to, deep)
 	}
 	return to
+}
+
+// breach is the refusal for the i-th of breaches.
+func (r *Rules) breach(i int, mech unit.AzEl, sun *unit.AzEl) *Refusal {
+	d := r.True(mech)
+	switch i {
+	case 0:
+		return r.azimuthLimit(mech)
+	case 1:
+		return r.elevationLimit(mech)
+	case 2:
+		return r.belowMask(d)
+	case 3:
+		return r.tooNearSun(d, *sun)
+	}
+	return r.Zones[i-4].keepOut(d)
 }
 
 // Mechanical lists the mechanical positions that point at a true direction
