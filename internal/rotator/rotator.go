@@ -30,6 +30,19 @@ type Parker interface {
 	Park(ctx context.Context) error
 }
 
+// A StatusReader has registers that say more than a position.
+type StatusReader interface {
+	// Status reads them from the hardware.
+	Status(ctx context.Context) (Status, error)
+}
+
+// Status is what a controller says of itself.
+type Status struct {
+	Moving bool   // it says that a motor runs
+	Fault  string // its own error in words, "" = none
+	Raw    string // the registers as read, printable
+}
+
 // A Link is the wire that a driver owns. The deadline of ctx bounds each call
 // and its cancellation ends it at once; a call that ran out of time returns an
 // error for which errors.Is(err, os.ErrDeadlineExceeded) or ctx.Err() holds.
@@ -45,7 +58,11 @@ type Link interface {
 // Caps is what a protocol and its controller can do. Unknown counts as false.
 type Caps struct {
 	Feedback      bool          // Position reads the hardware (not an echo of the command)
+	Winding       bool          // Position tells which turn the azimuth is on; false: it may be modulo 360
 	Park          bool          // the Rotator is also a Parker
+	Status        bool          // the Rotator is also a StatusReader
+	AzimuthOnly   bool          // no elevation axis: Position gives elevation 0, Point ignores it
+	MovesOnOpen   bool          // opening the port can make the antenna move (homing)
 	ResolutionDeg float64       // of the wire format
 	AzMinDeg      float64       // the wire's range; the mount's own limits are configuration
 	AzMaxDeg      float64       //
@@ -60,8 +77,12 @@ type Caps struct {
 type Driver struct {
 	Name  string // as in station.toml: easycomm2
 	Title string
-	Baud  int // default line rate, 8N1 unless Stop2
+	Baud  int // default line rate, 8N1 unless Stop2; 0: not a serial line
 	Stop2 bool
 	Caps  Caps
-	New   func(Link) Rotator
+	// Allowed are the bytes that the driver may ever send. Everything else,
+	// above all what calibrates a controller, is refused on the way out.
+	Allowed string
+	Hamlib  int // the model that speaks the same protocol, rotctl -m; 0 = none
+	New     func(Link) Rotator
 }

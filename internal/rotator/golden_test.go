@@ -1,0 +1,270 @@
+package rotator_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gsd-mcp/internal/rotator"
+	"gsd-mcp/internal/sim"
+	"gsd-mcp/internal/unit"
+)
+
+// A capture is one line of testdata/hamlib/rotator: what Hamlib's rotctl wrote
+// for a command, and what a fake device answered.
+type capture struct {
+	Cmd    string `json:"cmd"`
+	Opts   string `json:"opts"`
+	TxHex  string `json:"tx_hex"`
+	RxHex  string `json:"rx_hex"`
+	Output string `json:"rotctl_output"`
+	Error  *int   `json:"error"`
+	Note   string `json:"note"`
+	Model  int    `json:"model"`
+}
+
+func (c capture) tx() string { return unhex(c.TxHex) }
+func (c capture) rx() string { return unhex(c.RxHex) }
+
+func unhex(s string) string {
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func captures(t *testing.T, name string) []capture {
+	t.Helper()
+	f, err := os.Open(filepath.Join("../../testdata/hamlib/rotator", name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []capture
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		var c capture
+		if err := json.Unmarshal(sc.Bytes(), &c); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all = append(all, c)
+	}
+	if len(all) == 0 {
+		t.Fatalf("%s has no captures", name)
+	}
+	return all
+}
+
+// on runs do in a bubble, with a driver whose device answers each write with
+// answer. It returns what the driver wrote.
+func on(t *testing.T, d rotator.Driver, answer func(request string) string, do func(ctx context.Context, r rotator.Rotator)) string {
+	t.Helper()
+	var sent string
+	synctest.Test(t, func(t *testing.T) {
+		link, device := sim.Wire()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			buf := make([]byte, 4096)
+			for {
+				n, err := device.Read(buf)
+				if err != nil {
+					return
+				}
+				if a := answer(string(buf[:n])); a != "" {
+					device.Write([]byte(a))
+				}
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		do(ctx, d.New(link))
+		cancel()
+		sent = string(link.SentBytes())
+		link.Unplug()
+		<-done
+	})
+	return sent
+}
+
+func silent(string) string { return "" }
+
+func lookup(t *testing.T, name string) rotator.Driver {
+	t.Helper()
+	d, err := rotator.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// A deviation is where our bytes differ from Hamlib's for a capture: what we
+// send instead (""), nothing) and why. docs/rotators.md has the same rows.
+type deviation struct{ sends, why string }
+
+// goldenCase compares one driver with one file of captures.
+type goldenCase struct {
+	driver, file string
+	keep         func(capture) bool // nil: all
+	deviations   map[string]deviation
+}
+
+func TestBytesEqualHamlibsWhereHamlibIsRight(t *testing.T) {
+	for _, g := range goldenCases() {
+		t.Run(g.driver+"/"+g.file, func(t *testing.T) {
+			d := lookup(t, g.driver)
+			compared, used := 0, map[string]bool{}
+			for _, c := range captures(t, g.file) {
+				if g.keep != nil && !g.keep(c) {
+					continue
+				}
+				do, known := action(c)
+				if !known {
+					continue
+				}
+				compared++
+				want := c.tx()
+				if dev, ok := g.deviations[c.Cmd]; ok {
+					used[c.Cmd] = true
+					if want == dev.sends {
+						t.Errorf("%s: listed as a deviation (%s) but equal to Hamlib", c.Cmd, dev.why)
+					}
+					want = dev.sends
+				}
+				rx := c.rx()
+				var err error
+				got := on(t, d, func(string) string { return rx }, func(ctx context.Context, r rotator.Rotator) { err = do(ctx, r) })
+				if errors.Is(err, errNotOffered) {
+					continue
+				}
+				if c.Cmd == "p" { // after the start two readings must agree
+					want += want
+				}
+				if got != want {
+					t.Errorf("%s (%s): sent %q, want %q (%v)", c.Cmd, c.Note, got, want, err)
+				}
+				if want == "" && !errors.Is(err, rotator.ErrRange) {
+					t.Errorf("%s: %v, want ErrRange", c.Cmd, err)
+				}
+			}
+			for cmd := range g.deviations {
+				if !used[cmd] {
+					t.Errorf("deviation for %q is not in the captures", cmd)
+				}
+			}
+			if compared < 8 {
+				t.Errorf("only %d captures compared", compared)
+			}
+			t.Logf("%d captures, %d deviations", compared, len(used))
+		})
+	}
+}
+
+var errNotOffered = errors.New("not offered")
+
+// action is what a rotctl command asks of a driver. Only well-formed answers
+// and the commands that a Rotator has are compared here.
+func action(c capture) (do func(context.Context, rotator.Rotator) error, known bool) {
+	word := strings.Fields(c.Cmd)
+	switch {
+	case c.Note == "" && len(word) == 3 && word[0] == "P":
+		az, err1 := strconv.ParseFloat(word[1], 64)
+		el, err2 := strconv.ParseFloat(word[2], 64)
+		return func(ctx context.Context, r rotator.Rotator) error {
+			return r.Point(ctx, unit.AzEl{AzDeg: az, ElDeg: el})
+		}, err1 == nil && err2 == nil
+	case c.Note == "" && c.Cmd == "p" && c.Error == nil:
+		return func(ctx context.Context, r rotator.Rotator) error { _, err := r.Position(ctx); return err }, true
+	case c.Note == "" && c.Cmd == "S" && c.Error == nil:
+		return func(ctx context.Context, r rotator.Rotator) error { return r.Halt(ctx) }, true
+	case c.Note == "" && c.Cmd == "K" && c.Error == nil:
+		return func(ctx context.Context, r rotator.Rotator) error {
+			if p, ok := r.(rotator.Parker); ok {
+				return p.Park(ctx)
+			}
+			return errNotOffered
+		}, true
+	}
+	return nil, false
+}
+
+// readingCase says what a driver makes of the answers in a file of captures,
+// by the note of the capture: a position, or "" for a refusal.
+type readingCase struct {
+	driver, file string
+	keep         func(capture) bool
+	readings     map[string]string
+}
+
+func TestAnswersAreReadStrictly(t *testing.T) {
+	for _, rc := range readingCases() {
+		t.Run(rc.driver+"/"+rc.file, func(t *testing.T) {
+			d := lookup(t, rc.driver)
+			seen := map[string]bool{}
+			for _, c := range captures(t, rc.file) {
+				if c.Cmd != "p" || c.Note == "" || rc.keep != nil && !rc.keep(c) {
+					continue
+				}
+				want, listed := rc.readings[c.Note]
+				if !listed {
+					t.Errorf("%q: no claim about %q", c.Note, c.rx())
+					continue
+				}
+				seen[c.Note] = true
+				var at unit.AzEl
+				var err error
+				on(t, d, func(string) string { return c.rx() }, func(ctx context.Context, r rotator.Rotator) { at, err = r.Position(ctx) })
+				got := fmt.Sprintf("%g %g", at.AzDeg, at.ElDeg)
+				if err != nil {
+					got = ""
+					if !errors.Is(err, rotator.ErrBadReply) && !errors.Is(err, rotator.ErrNoReply) && !errors.Is(err, rotator.ErrRejected) {
+						t.Errorf("%s: error %v is none of the package's", c.Note, err)
+					}
+				}
+				if got != want {
+					t.Errorf("%s: %q read as %q (%v), want %q", c.Note, c.rx(), got, err, want)
+				}
+			}
+			for note := range rc.readings {
+				if !seen[note] {
+					t.Errorf("claim about %q has no capture", note)
+				}
+			}
+		})
+	}
+}
+
+func goldenCases() []goldenCase {
+	overlap := "K3NG and Yaesu mounts turn to 450°; the protocol sets no limit"
+	return []goldenCase{
+		{driver: "easycomm2", file: "easycomm2", deviations: map[string]deviation{
+			"P 450 90": {"AZ450.0 EL90.0\n", overlap},
+		}},
+	}
+}
+
+func readingCases() []readingCase {
+	easycomm := map[string]string{
+		"reply variant: int": "123 45", "reply variant: 2dp": "123.45 45.67", "reply variant: crlf": "123.4 45.6",
+		"reply variant: cr only": "123.4 45.6", "reply variant: leading space": "123.4 45.6", "reply variant: plus sign": "123.4 45.6",
+		"reply variant: negative": "-10.5 -2", "reply variant: space after key": "123.4 45.6", "reply variant: trailing space": "123.4 45.6",
+		"reply variant: no space": "123.4 45.6", "reply variant: az>360": "400 100", "reply variant: 31+ chars": "123.4 45.6",
+		"reply variant: boot banner first": "123.4 45.6", "reply variant: echo then reply": "123.4 45.6",
+		"reply variant: lower case": "", "reply variant: two lines": "", "reply variant: comma decimal": "", "reply variant: EL first": "",
+		"reply variant: az only": "", "reply variant: truncated": "", "reply variant: garbage prefix": "", "reply variant: alarm line": "",
+		"reply variant: K3NG without hack": "", "reply variant: nan": "", "reply variant: inf": "", "reply variant: hex": "",
+		"reply variant: exp": "", "reply variant: ERROR": "", "reply variant: empty line": "", "silent device": "",
+	}
+	return []readingCase{
+		{driver: "easycomm2", file: "easycomm2", readings: easycomm},
+	}
+}
