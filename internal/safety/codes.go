@@ -38,7 +38,7 @@ func Codes() []CodeInfo {
 		{ModeLocal, "the station is under local control", "ask the person at the station to set mode remote"},
 		{ModeMaintenance, "somebody works on the station", "wait; only the owner of the lock ends it"},
 		{EStop, "the emergency stop is latched", "a supervisor resets it at the station"},
-		{Standby, "the station is in standby", "an operator sets: gsd-mcp mode remote"},
+		{Standby, "the station is in standby", "a supervisor runs: gsd-mcp mode remote"},
 		{HeldAfterStop, "the station was stopped and holds", "an operator runs: gsd-mcp resume"},
 		{RateLimited, "too many requests of this kind", "wait as long as the answer says"},
 		{IdempotencyMismatch, "the idempotency key was used with other arguments", "use a new key for a new request"},

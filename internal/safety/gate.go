@@ -120,6 +120,21 @@ type Request struct {
 // Decide says whether a request may go on: nil, or the first rule against it.
 // It is asked on admission and again by the device's owner on fresh facts.
 func Decide(r *Rules, f Facts, q Request) *Refusal {
+	_, ref := Way(r, f, q)
+	return ref
+}
+
+// Way is the proved route of a request that Decide allows, or the refusal. A
+// request that moves nothing has no route.
+func Way(r *Rules, f Facts, q Request) (Route, *Refusal) {
+	if ref := decideAround(r, f, q); ref != nil || !q.Verb.Moves() {
+		return Route{}, ref
+	}
+	return way(r, f, q)
+}
+
+// decideAround asks everything but the way itself.
+func decideAround(r *Rules, f Facts, q Request) *Refusal {
 	if ref := decideStation(f, q); ref != nil {
 		return ref
 	}
@@ -137,11 +152,11 @@ func Decide(r *Rules, f Facts, q Request) *Refusal {
 	if ref := decideDevice("rotator", f.Rotator); ref != nil {
 		return ref
 	}
-	if ref := decideLease(f, q); ref != nil {
+	if ref := LeaseFree(f.Lease, f.Now, q.Holder, q.Rank); ref != nil {
 		return ref
 	}
 	if q.Verb.Predicted() {
-		if ref := decidePrediction(f, q); ref != nil {
+		if ref := PredictionGood(f, q.Orbit); ref != nil {
 			return ref
 		}
 	}
@@ -151,16 +166,7 @@ func Decide(r *Rules, f Facts, q Request) *Refusal {
 	if r.SunSeparationDeg > 0 && f.Sun == nil {
 		return Refuse(Sun, "check the clock, then read get_station_health", "this antenna must stay %.1f° away from the sun, and where the sun is is not known", r.SunSeparationDeg)
 	}
-	_, ref := way(r, f, q)
-	return ref
-}
-
-// Way is the proved route of a request that Decide allows, or the refusal.
-func Way(r *Rules, f Facts, q Request) (Route, *Refusal) {
-	if ref := Decide(r, f, q); ref != nil {
-		return Route{}, ref
-	}
-	return way(r, f, q)
+	return nil
 }
 
 func way(r *Rules, f Facts, q Request) (Route, *Refusal) {
@@ -179,7 +185,7 @@ func way(r *Rules, f Facts, q Request) (Route, *Refusal) {
 		return r.RouteTo(f.Position, *q.Mech, f.Sun)
 	case q.Target != nil:
 		route, ref := r.Route(f.Position, *q.Target, f.Sun)
-		if ref != nil && q.Verb == VerbPoint {
+		if ref != nil && q.Verb == VerbPoint && !q.Already { // a running move is stopped, not explained
 			ref.Nearest = r.NearestAllowed(f.Position, *q.Target, f.Sun)
 		}
 		return route, ref
@@ -202,7 +208,7 @@ func decideStation(f Facts, q Request) *Refusal {
 	case f.Mode == ModeMaint:
 		return Refuse(ModeMaintenance, "wait until its owner ends it", "the station is in maintenance%s", because(f.ModeWhy))
 	case f.Mode != ModeRemote: // standby, and anything unknown
-		return Refuse(Standby, "an operator runs: gsd-mcp mode remote", "the station is in standby%s", because(f.ModeWhy))
+		return Refuse(Standby, "a supervisor runs: gsd-mcp mode remote", "the station is in standby%s", because(f.ModeWhy))
 	case f.Held:
 		return Refuse(HeldAfterStop, "an operator makes sure that all is safe and runs: gsd-mcp resume", "the station was stopped%s and holds", because(f.HeldBy))
 	case f.PowerLow && q.Verb.Moves():
@@ -234,27 +240,29 @@ func decideDevice(name string, d Device) *Refusal {
 	return nil
 }
 
-func decideLease(f Facts, q Request) *Refusal {
-	l := f.Lease
-	if l.Holder == "" || l.Holder == q.Holder || q.Rank > l.Rank || q.Already && q.Rank == l.Rank {
+// LeaseFree says whether a holder of a rank may have the lease: nil, or who has
+// it. A lease that ran out and was not cleared yet is free.
+func LeaseFree(l Lease, now time.Time, holder string, rank Rank) *Refusal {
+	if l.Holder == "" || l.Holder == holder || rank > l.Rank {
 		return nil
 	}
-	if !l.Until.IsZero() && !f.Now.Before(l.Until) {
-		return nil // it ran out and nobody has cleared it yet
+	if !l.Until.IsZero() && !now.Before(l.Until) {
+		return nil
 	}
 	ref := Refuse(LeaseHeld, "wait until the lease ends, or ask its holder", "%s is moving the antenna", l.Who)
 	if !l.Until.IsZero() {
-		ref.Why += fmt.Sprintf(" until %s", l.Until.UTC().Format("15:04:05Z"))
-		ref.Extra = map[string]any{"retry_after_s": max(1, int(l.Until.Sub(f.Now).Seconds()+0.5))}
+		ref.Why = fmt.Sprintf("%s has just moved the antenna and keeps it until %s", l.Who, l.Until.UTC().Format("15:04:05Z"))
+		ref.Extra = map[string]any{"retry_after_s": max(1, int(l.Until.Sub(now).Seconds()+0.5))}
 	}
 	return ref
 }
 
-func decidePrediction(f Facts, q Request) *Refusal {
+// PredictionGood says whether pointing by prediction is allowed: the clock and
+// the elements can be trusted.
+func PredictionGood(f Facts, o *Orbit) *Refusal {
 	if !f.ClockGood {
 		return Refuse(ClockUntrusted, "check the network and: chronyc tracking; an operator can point by hand meanwhile", "the station does not trust its clock%s", because(f.ClockWhy))
 	}
-	o := q.Orbit
 	switch {
 	case o == nil:
 		return Refuse(SatelliteUnknown, "import its elements", "no elements of the satellite are known")
