@@ -1,0 +1,108 @@
+package passes
+
+import (
+	"cmp"
+	"context"
+
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"gsd-mcp/internal/elements"
+	"gsd-mcp/internal/unit"
+)
+
+// A None is a satellite without a pass in the window, and why.
+type None struct {
+	NoradID   int    `json:"norad_id"`
+	Satellite string `json:"satellite"` // untrusted text, printable
+	Why       Why    `json:"why"`
+}
+
+// A Result is the answer for many satellites.
+type Result struct {
+	Passes []Pass // by AOS, then by catalogue number
+	None   []None // in the order of the sets
+}
+
+// FindAll searches the passes of many satellites, on all processors. progress,
+// when not nil, is called now and then from one goroutine at a time with the
+// number of satellites done. A set that SGP4 cannot use is told in None.
+func FindAll(ctx context.Context, sets []elements.Set, site unit.Site, opt Options, progress func(done, total int)) (Result, error) {
+	if err := site.Validate(); err != nil {
+		return Result{}, err
+	}
+	if err := opt.validate(); err != nil {
+		return Result{}, err
+	}
+	const batch = 16 // sets that a worker takes at a time: 1 ms of work
+	type answer struct {
+		passes []Pass
+		why    Why
+	}
+	answers := make([]answer, len(sets))
+	at := newSpot(site)
+	var next, done atomic.Int64
+	var telling sync.Mutex
+	work := func() {
+		for ctx.Err() == nil {
+			end := int(next.Add(batch))
+			begin := end - batch
+			if begin >= len(sets) {
+				return
+			}
+			end = min(end, len(sets))
+			for i := begin; i < end; i++ {
+				a := &answers[i]
+				o, err := New(sets[i])
+				if err != nil {
+					a.why = WhyPropagation
+					continue
+				}
+				// The error can only be that of ctx, which is returned below.
+				a.passes, a.why, _ = newFinder(o, at, opt).find(ctx, opt)
+			}
+			d := int(done.Add(int64(end - begin)))
+			if progress != nil && telling.TryLock() {
+				progress(d, len(sets))
+				telling.Unlock()
+			}
+		}
+	}
+	workers := max(1, min(runtime.GOMAXPROCS(0), (len(sets)+batch-1)/batch))
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(work)
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	var r Result
+	total := 0
+	for _, a := range answers {
+		total += len(a.passes)
+	}
+	r.Passes = make([]Pass, 0, total)
+	for i, a := range answers {
+		r.Passes = append(r.Passes, a.passes...)
+		if len(a.passes) == 0 {
+			r.None = append(r.None, None{sets[i].NoradID, sets[i].Label(), a.why})
+		}
+	}
+	slices.SortFunc(r.Passes, byAOS)
+	return r, nil
+}
+
+func byAOS(a, b Pass) int {
+	if c := a.AOS.Time.Compare(b.AOS.Time); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.NoradID, b.NoradID)
+}
+
+// SortBest puts the highest passes first.
+func SortBest(p []Pass) {
+	slices.SortStableFunc(p, func(a, b Pass) int { return cmp.Compare(b.MaxElDeg, a.MaxElDeg) })
+}

@@ -1,0 +1,134 @@
+package passes
+
+import (
+	"math"
+
+	"gsd-mcp/internal/unit"
+)
+
+// maskStep is the grid on which a mask is compared, in radians of the orbit:
+// 1 s in low orbit, as the azimuth runs fast overhead; at most maskMaxS.
+const (
+	maskStep = 0.0011
+	maskMaxS = 10.0
+)
+
+// clearance is how far the satellite stands over the mask, in degrees.
+func (f *finder) clearance(ts float64) (deg float64, s sample) {
+	s = f.at(ts, true)
+	d := s.pos.sub(f.p.at)
+	e, n, u := d.dot(f.p.east), d.dot(f.p.north), d.dot(f.p.up)
+	el := math.Atan2(u, math.Hypot(e, n)) / rad
+	if f.lift {
+		el += Refraction(el)
+	}
+	return el - f.horizon.At(unit.Norm360(math.Atan2(e, n)/rad)), s
+}
+
+// underMask cuts stays above the lowest point of a mask into those above the
+// mask: one orbit may give several.
+func (f *finder) underMask(stays []stay) []stay {
+	var out []stay
+	for _, s := range stays {
+		out = f.segments(out, s)
+	}
+	return out
+}
+
+type maskPoint struct{ ts, clear float64 }
+
+func (f *finder) segments(out []stay, whole stay) []stay {
+	c, x := f.clearance(whole.rise)
+	prev := maskPoint{whole.rise, c}
+	before := prev
+	var open *stay
+	begin := func(ts float64, cut bool) {
+		open = newStay(f.at(ts, true), cut)
+	}
+	end := func(ts float64, cut bool) {
+		y := f.at(ts, true)
+		open.set, open.setCut = ts, cut
+		open.offerTop(y, false)
+		open.offerNear(y)
+		if whole.top > open.rise && whole.top < open.set {
+			open.offerTop(f.at(whole.top, true), true)
+		}
+		if whole.nearest > open.rise && whole.nearest < open.set {
+			open.offerNear(f.at(whole.nearest, true))
+		}
+		out = append(out, *open)
+		open = nil
+	}
+	// A cut stay may begin above the mask; one that rises cannot.
+	if prev.clear >= 0 && whole.riseCut {
+		begin(prev.ts, true)
+	}
+	last := x
+	for prev.ts < whole.set {
+		d := math.Min(maskMaxS, maskStep*last.pos.norm()/last.vel.norm())
+		ts := math.Min(prev.ts+d, whole.set)
+		c, y := f.clearance(ts)
+		now := maskPoint{ts, c}
+		// A peak or dip between the grid points that crosses the mask unseen.
+		if prev.clear < 0 && now.clear < 0 && prev.clear > before.clear && prev.clear >= now.clear && prev.clear > -0.5 {
+			if top := f.turn(before.ts, now.ts, 1); top.clear > 0 {
+				begin(f.maskRoot(before.ts, top.ts), false)
+				end(f.maskRoot(top.ts, now.ts), false)
+			}
+		}
+		if open != nil && prev.clear > 0 && now.clear > 0 && prev.clear < before.clear && prev.clear <= now.clear && prev.clear < 0.5 {
+			if dip := f.turn(before.ts, now.ts, -1); dip.clear < 0 {
+				end(f.maskRoot(before.ts, dip.ts), false)
+				begin(f.maskRoot(dip.ts, now.ts), false)
+			}
+		}
+		switch {
+		case open == nil && prev.clear < 0 && now.clear >= 0, open == nil && now.clear > 0 && !whole.riseCut && prev.ts == whole.rise:
+			begin(f.maskRoot(prev.ts, now.ts), false)
+		case open != nil && now.clear < 0:
+			end(f.maskRoot(prev.ts, now.ts), false)
+		}
+		if open != nil {
+			open.offerTop(y, false)
+			open.offerNear(y)
+		}
+		before, prev, last = prev, now, y
+	}
+	if open != nil {
+		end(whole.set, whole.setCut)
+	}
+	return out
+}
+
+// maskRoot bisects the crossing of the mask between two instants to 1 µs.
+func (f *finder) maskRoot(a, b float64) float64 {
+	ca, _ := f.clearance(a)
+	for b-a > 1e-6 {
+		m := (a + b) / 2
+		cm, _ := f.clearance(m)
+		if (cm < 0) == (ca < 0) {
+			a = m
+		} else {
+			b = m
+		}
+	}
+	return (a + b) / 2
+}
+
+// turn finds the greatest (sign 1) or least (-1) clearance between two
+// instants by golden section.
+func (f *finder) turn(a, b, sign float64) maskPoint {
+	const g = 0.6180339887498949
+	for b-a > 1e-4 {
+		x, y := b-g*(b-a), a+g*(b-a)
+		cx, _ := f.clearance(x)
+		cy, _ := f.clearance(y)
+		if sign*cx > sign*cy {
+			b = y
+		} else {
+			a = x
+		}
+	}
+	c, _ := f.clearance((a + b) / 2)
+	return maskPoint{(a + b) / 2, c}
+}
