@@ -1,8 +1,12 @@
 package sim
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,4 +62,89 @@ func OpenPTY() (*PTY, error) {
 func (p *PTY) Close() error {
 	p.tty.Close()
 	return p.Device.Close()
+}
+
+const (
+	// unplugAfter is how long after its first request a device with the unplug
+	// fault vanishes, and unplugFor how long it stays away, in real time.
+	unplugAfter = 5 * time.Second
+	unplugFor   = 2 * time.Second
+)
+
+// Serve puts a device on a new pseudo-terminal and makes path a link to it, as
+// udev does for an adapter, until ctx ends; then the link goes. It calls ready
+// once the link is there. With unplug, the device vanishes five seconds after
+// its first request and comes back two seconds later under another name, once.
+//
+// It refuses to replace anything at path that is not a link.
+func Serve(ctx context.Context, dev Device, path string, unplug bool, ready func()) error {
+	for {
+		pty, err := OpenPTY()
+		if err != nil {
+			return err
+		}
+		if err := point(path, pty.Name); err != nil {
+			pty.Close()
+			return err
+		}
+		if ready != nil {
+			ready()
+			ready = nil
+		}
+		running, cancel := context.WithCancel(ctx)
+		wire := io.ReadWriter(pty.Device)
+		if unplug {
+			wire = &firstRead{ReadWriter: wire, then: func() { time.AfterFunc(unplugAfter, cancel) }}
+		}
+		err = dev.Run(running, wire)
+		cancel()
+		// Only our own link: somebody may have taken the name over.
+		if now, linkErr := os.Readlink(path); linkErr == nil && now == pty.Name {
+			os.Remove(path)
+		}
+		pty.Close()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !unplug:
+			return fmt.Errorf("the device on %s has ended: %w", path, errors.Join(err, io.ErrUnexpectedEOF))
+		}
+		unplug = false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(unplugFor):
+		}
+	}
+}
+
+// point makes path a link to name, in one step.
+func point(path, name string) error {
+	if fi, err := os.Lstat(path); err == nil && fi.Mode()&os.ModeSymlink == 0 {
+		return fmt.Errorf("%s is there and is not a link: remove it or choose another name", path)
+	}
+	tmp := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if err := os.Symlink(name, tmp); err != nil {
+		return fmt.Errorf("link to the simulated port: %w", err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		os.Remove(tmp)
+		return fmt.Errorf("link to the simulated port: %w", err)
+	}
+	return nil
+}
+
+// A firstRead calls then at the first byte that is read.
+type firstRead struct {
+	io.ReadWriter
+	then func()
+}
+
+func (r *firstRead) Read(p []byte) (int, error) {
+	n, err := r.ReadWriter.Read(p)
+	if n > 0 && r.then != nil {
+		r.then()
+		r.then = nil
+	}
+	return n, err
 }

@@ -1,0 +1,215 @@
+package rotator_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gsd-mcp/internal/clock"
+	"gsd-mcp/internal/peers"
+	"gsd-mcp/internal/rotator"
+	"gsd-mcp/internal/serialport"
+	"gsd-mcp/internal/sim"
+	"gsd-mcp/internal/unit"
+)
+
+// served is a simulated controller on a real pseudo-terminal, at 20 times the
+// speed of time.
+func served(t *testing.T, protocol string) (ctl *sim.Controller, link string) {
+	t.Helper()
+	clk, err := clock.Simulated(time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC), time.Now(), 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctl, err = sim.NewController(protocol, sim.NewMount(clk, sim.DefaultMount()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link = filepath.Join(t.TempDir(), "rotator")
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- sim.Serve(ctx, ctl, link, false, func() { close(ready) }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("simulator: %v", err)
+		}
+	})
+	select {
+	case <-ready:
+	case err := <-ended:
+		ended <- err
+		t.Fatal(err)
+	}
+	return ctl, link
+}
+
+// eventually waits for a mount that moves in real time.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+func isAt(m *sim.Mount, azOnly bool, az, el, tolerance float64) func() bool {
+	return func() bool {
+		at := m.Truth()
+		return !m.Moving() && math.Abs(at.AzDeg-az) <= tolerance && (azOnly || math.Abs(at.ElDeg-el) <= tolerance)
+	}
+}
+
+// Debian's Hamlib is the peer: it must read, move and stop every simulator
+// whose protocol it speaks.
+func TestRotctlReadsMovesAndStopsTheSimulatedMount(t *testing.T) {
+	rotctl := peers.Need(t, "rotctl", "libhamlib-utils")
+	for _, d := range rotator.Drivers() {
+		if d.Hamlib == 0 || d.Baud == 0 {
+			continue
+		}
+		t.Run(d.Name, func(t *testing.T) {
+			t.Parallel()
+			ctl, link := served(t, d.Name)
+			m := ctl.Mount()
+			do := func(args ...string) string {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				args = append([]string{"-m", fmt.Sprint(d.Hamlib), "-r", link, "-s", fmt.Sprint(d.Baud)}, args...)
+				out, err := exec.CommandContext(ctx, rotctl, args...).CombinedOutput()
+				if err != nil || strings.Contains(string(out), "error = ") {
+					t.Fatalf("rotctl %v: %v\n%s", args, err, out)
+				}
+				return string(out)
+			}
+			do("P", "100", "40")
+			eventually(t, "set by rotctl to 100/40", isAt(m, d.Caps.AzimuthOnly, 100, 40, d.Caps.ResolutionDeg))
+			if d.Caps.Feedback {
+				var az, el float64
+				if out := do("p"); d.Caps.AzimuthOnly {
+					fmt.Sscan(out, &az)
+				} else if n, _ := fmt.Sscan(out, &az, &el); n != 2 || math.Abs(el-40) > d.Caps.ResolutionDeg {
+					t.Errorf("rotctl read %q, want 40 for elevation", out)
+				}
+				if math.Abs(az-100) > d.Caps.ResolutionDeg {
+					t.Errorf("rotctl read %v, want 100 for azimuth", az)
+				}
+			}
+			do("P", "350", "10")
+			eventually(t, "under way", func() bool { return m.Truth().AzDeg > 110 })
+			do("S")
+			eventually(t, "stopped by rotctl", func() bool { return !m.Moving() })
+			if at := m.Truth(); at.AzDeg > 349 {
+				t.Errorf("the stop did nothing: %+v", at)
+			}
+			if d.Caps.Park {
+				do("K")
+				eventually(t, "parked by rotctl", isAt(m, d.Caps.AzimuthOnly, 0, 0, 0.1))
+			}
+		})
+	}
+}
+
+func TestOurDriverMovesTheSameMountThroughARealPort(t *testing.T) {
+	for _, d := range rotator.Drivers() {
+		if d.Baud == 0 {
+			continue
+		}
+		t.Run(d.Name, func(t *testing.T) {
+			t.Parallel()
+			ctl, link := served(t, d.Name)
+			m := ctl.Mount()
+			port, err := serialport.Open(t.Context(), serialport.Config{Path: link, Baud: d.Baud, Stop2: d.Stop2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer port.Close()
+			r := d.New(port)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if err := r.Halt(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Point(ctx, unit.AzEl{AzDeg: 100, ElDeg: 40}); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "at 100/40", isAt(m, d.Caps.AzimuthOnly, 100, 40, d.Caps.ResolutionDeg))
+			if at, err := r.Position(ctx); d.Caps.Feedback && (err != nil || math.Abs(at.AzDeg-100) > d.Caps.ResolutionDeg) {
+				t.Errorf("Position = %v, %v", at, err)
+			}
+			if err := r.Point(ctx, unit.AzEl{AzDeg: 350, ElDeg: 10}); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "under way", func() bool { return m.Truth().AzDeg > 110 })
+
+			// A stop from the middle of an exchange that nobody answers.
+			ctl.SetFault(sim.RotatorMute)
+			asking, stopAsking := context.WithCancel(ctx)
+			ended := make(chan error, 1)
+			go func() { _, err := r.Position(asking); ended <- err }()
+			time.Sleep(20 * time.Millisecond)
+			start := time.Now()
+			stopAsking()
+			<-ended
+			if err := r.Halt(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); took > 50*time.Millisecond && d.Caps.MinInterval < 200*time.Millisecond {
+				t.Errorf("the stop was written %v after the call, want 50 ms", took)
+			}
+			eventually(t, "stopped", func() bool { return !m.Moving() })
+			if at := m.Truth(); at.AzDeg > 349 {
+				t.Errorf("the stop did nothing: %+v", at)
+			}
+			ctl.SetFault(sim.RotatorHealthy)
+			if at, err := r.Position(ctx); d.Caps.Feedback && (err != nil || math.Abs(at.AzDeg-m.Truth().AzDeg) > d.Caps.ResolutionDeg+0.01) {
+				t.Errorf("after the trouble: %v, %v; truth %+v", at, err, m.Truth())
+			}
+			if s := port.Stats(); d.Caps.Feedback && (s.Frames == 0 || s.BytesOut == 0) {
+				t.Errorf("nothing counted: %+v", s)
+			}
+		})
+	}
+}
+
+func TestTheDriverGoesOnAfterAnUnplug(t *testing.T) {
+	clk := clock.System()
+	link := filepath.Join(t.TempDir(), "rotator")
+	d := lookup(t, "easycomm2")
+	keeper := serialport.NewKeeper(serialport.Config{Path: link, Baud: d.Baud}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	kept := make(chan error, 1)
+	go func() { kept <- keeper.Run(ctx) }()
+	defer func() { cancel(); <-kept }()
+	r := d.New(keeper)
+	for i := range 2 {
+		ctl, err := sim.NewController("easycomm2", sim.NewMount(clk, sim.DefaultMount()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		running, unplug := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- sim.Serve(running, ctl, link, false, nil) }()
+		eventually(t, fmt.Sprintf("position read, life %d of the port", i+1), func() bool {
+			_, err := r.Position(ctx)
+			return err == nil
+		})
+		unplug()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Halt(ctx); err == nil {
+			t.Error("a stop into nothing reports success")
+		}
+	}
+	if keeper.Stats().Reopens != 1 {
+		t.Errorf("stats %+v, want one reopen", keeper.Stats())
+	}
+}
