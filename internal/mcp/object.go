@@ -60,7 +60,7 @@ func (o object) write(b *bytes.Buffer, i int) {
 
 // split takes an object apart, one level deep. raw must be valid JSON. Two
 // readers that disagree about the value of a key are a safety bug, so a key
-// that comes twice is an error.
+// that comes twice is an error; all members are returned with it.
 func split(raw json.RawMessage) (object, error) {
 	i := skipSpace(raw, 0)
 	if i >= len(raw) || raw[i] != '{' {
@@ -68,19 +68,20 @@ func split(raw json.RawMessage) (object, error) {
 	}
 	var o object
 	var keys keySet
+	var err error
 	for i++; ; {
 		i = skipSpace(raw, i)
 		switch raw[i] {
 		case '}':
-			return o, nil
+			return o, err
 		case ',':
 			i++
 			continue
 		}
 		end := skipString(raw, i)
 		key, _ := text(raw[i:end])
-		if !keys.add(key) {
-			return nil, fmt.Errorf("has the key %s twice", quote(key))
+		if !keys.add(key) && err == nil {
+			err = fmt.Errorf("has the key %s twice", quote(key))
 		}
 		i = skipSpace(raw, skipSpace(raw, end)+1)
 		end = skipValue(raw, i)

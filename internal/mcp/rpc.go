@@ -72,14 +72,19 @@ func parseEnvelope(line []byte) (env envelope, e *Error) {
 		return env, errorf(CodeInvalid, batchesNotAllowed)
 	}
 	m, err := split(line)
+	ids := 0
+	for _, e := range m {
+		if e.key != "id" {
+			continue
+		}
+		if ids++; ids > 1 || !validID(e.value) {
+			env.id = nil
+			return env, errorf(CodeInvalid, "invalid request: there must be one id, a string or an integer of at most %d bytes, got %s", maxID, kindOf(e.value))
+		}
+		env.id = e.value
+	}
 	if err != nil {
 		return env, errorf(CodeInvalid, "invalid request: the message %v", err)
-	}
-	if id, ok := m.get("id"); ok {
-		if !validID(id) {
-			return env, errorf(CodeInvalid, "invalid request: id must be a string or an integer of at most %d bytes, got %s", maxID, kindOf(id))
-		}
-		env.id = id
 	}
 	if v, _ := m.str("jsonrpc"); v != "2.0" {
 		return env, errorf(CodeInvalid, `invalid request: jsonrpc must be "2.0"`)
@@ -95,7 +100,7 @@ func parseEnvelope(line []byte) (env envelope, e *Error) {
 		return env, errorf(CodeInvalid, "invalid request: the message has no method")
 	}
 	if env.method, _ = text(method); env.method == "" {
-		return env, errorf(CodeInvalid, "invalid request: method must be a string, got %s", kindOf(method))
+		return env, errorf(CodeInvalid, "invalid request: method must be a string that is not empty, got %s", got(method))
 	}
 	if p, ok := m.get("params"); ok {
 		if p[0] != '{' {
@@ -151,7 +156,7 @@ func readLine(r *bufio.Reader, max int) (line []byte, tooLong bool, err error) {
 		if err != nil && (err != io.EOF || len(line) == 0 && !tooLong) {
 			return nil, tooLong, err
 		}
-		return bytes.TrimRight(line, "\r\n"), tooLong, nil
+		return bytes.Trim(line, " \t\r\n"), tooLong, nil
 	}
 }
 

@@ -232,7 +232,7 @@ func (ss *session) admit(env envelope) (*request, error) {
 	var meta object
 	if env.params != nil {
 		if path, key, dup := twice(env.params); dup {
-			v := Violation{path, "duplicate", "has the key " + quote(key) + " twice"}
+			v := Violation{strings.TrimPrefix(path, "/arguments"), "duplicate", "has the key " + quote(key) + " twice"}
 			return nil, &Error{CodeParams, "params" + path + " " + v.Message, map[string]any{"errors": []Violation{v}}}
 		}
 		var err error
@@ -361,7 +361,10 @@ func (ss *session) initialize(rq *request) (map[string]any, error) {
 	}
 	asked, ok := rq.params.str("protocolVersion")
 	if !ok || !dateForm.MatchString(asked) {
-		return nil, ss.srv.wrongVersion(CodeParams, asked)
+		e := ss.srv.wrongVersion(CodeParams, asked)
+		e.Message += ": initialize needs protocolVersion, a date such as " + ss.srv.legacy[0]
+		e.Data.(map[string]any)["supported"] = ss.srv.legacy
+		return nil, e
 	}
 	raw, _ := rq.params.get("capabilities")
 	features, err := split(raw)
@@ -371,7 +374,7 @@ func (ss *session) initialize(rq *request) (map[string]any, error) {
 	raw, _ = rq.params.get("clientInfo")
 	client, ok := implementation(raw)
 	if !ok {
-		return nil, errorf(CodeParams, "initialize: clientInfo must be an object with a name, got %s", kindOf(raw))
+		return nil, errorf(CodeParams, "initialize: clientInfo must be an object with a name")
 	}
 	ss.mu.Lock()
 	if ss.phase != fresh {

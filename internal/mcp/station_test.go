@@ -76,15 +76,20 @@ func station(o Options, record func(string)) *Server {
 			if err := c.Decode(&p); err != nil {
 				return nil, err
 			}
-			for i := 1; i <= 10; i++ {
+			for i := 0; i < 10; i++ {
+				c.Progress(float64(i), 10, "sweeping")
 				select {
 				case <-ctx.Done():
 					ran("scan_noise: %v", context.Cause(ctx))
 					return &Result{IsError: true, Text: "cancelled"}, nil
 				case <-time.After(time.Duration(p.Seconds * float64(time.Second) / 10)):
 				}
-				c.Progress(float64(i), 10, "sweeping")
 			}
+			return &Result{Text: "done"}, nil
+		}})
+	s.AddTool(Tool{Name: "late_progress", Description: "Reports after it has answered.", InputSchema: none, Annotations: read,
+		Handle: func(_ context.Context, c *Call) (*Result, error) {
+			time.AfterFunc(time.Second, func() { c.Progress(2, 0, "after") })
 			return &Result{Text: "done"}, nil
 		}})
 	s.AddTool(Tool{Name: "secret_move", Description: "For operators.", InputSchema: none,
