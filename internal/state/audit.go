@@ -76,7 +76,7 @@ func (a *Audit) open() (rec Recovery, err error) {
 	if err := a.fsys.SyncDir(filepath.Dir(a.dir)); err != nil {
 		return rec, err
 	}
-	names, err := auditFiles(a.dir)
+	names, err := auditFiles(a.fsys, a.dir)
 	if err != nil {
 		return rec, err
 	}
@@ -180,8 +180,8 @@ func parseAudit(line []byte) (AuditLine, error) {
 }
 
 // auditFiles are the months' files, oldest first.
-func auditFiles(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
+func auditFiles(fsys FS, dir string) ([]string, error) {
+	entries, err := fsys.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -368,7 +368,7 @@ func TailAudit(dir string, n int) ([]AuditLine, error) {
 }
 
 func eachAuditLine(dir string, f func(file string, n int, line []byte, whole bool), files *int) error {
-	names, err := auditFiles(dir)
+	names, err := auditFiles(OS(), dir)
 	if err != nil {
 		return err
 	}

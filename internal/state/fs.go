@@ -17,6 +17,7 @@ type FS interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	ReadDir(name string) ([]fs.DirEntry, error)
 	ReadFile(name string) ([]byte, error)
+	Stat(name string) (fs.FileInfo, error)
 	MkdirAll(name string, perm fs.FileMode) error
 	Rename(from, to string) error
 	Remove(name string) error
@@ -59,6 +60,7 @@ func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 
 func (osFS) ReadDir(name string) ([]fs.DirEntry, error)       { return os.ReadDir(name) }
 func (osFS) ReadFile(name string) ([]byte, error)             { return os.ReadFile(name) }
+func (osFS) Stat(name string) (fs.FileInfo, error)            { return os.Stat(name) }
 func (osFS) MkdirAll(name string, perm fs.FileMode) error     { return os.MkdirAll(name, perm) }
 func (osFS) Rename(from, to string) error                     { return os.Rename(from, to) }
 func (osFS) Remove(name string) error                         { return os.Remove(name) }

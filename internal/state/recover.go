@@ -152,7 +152,7 @@ func (j *Journal) listSegments() error {
 	for i := 0; i+1 < len(j.segs); i++ {
 		j.segs[i].acked = j.segs[i+1].first-1 <= cur
 	}
-	_, err = os.Stat(filepath.Join(j.dir, reserveName))
+	_, err = j.o.FS.Stat(filepath.Join(j.dir, reserveName))
 	j.reserved = err == nil
 	return nil
 }

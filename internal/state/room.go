@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -108,20 +107,12 @@ func (j *Journal) dropExpired() bool {
 	}
 	path := filepath.Join(j.dir, s.name)
 	if confirmed < end {
-		age, err := fileAge(path, j.o.Now())
-		if err != nil || age < j.o.Retain {
+		info, err := j.o.FS.Stat(path)
+		if err != nil || j.o.Now().Sub(info.ModTime()) < j.o.Retain {
 			return false
 		}
 	}
 	return j.dropDelivered()
-}
-
-func fileAge(path string, now time.Time) (time.Duration, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, err
-	}
-	return now.Sub(info.ModTime()), nil
 }
 
 func (j *Journal) keepFree() {
