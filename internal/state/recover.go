@@ -324,7 +324,8 @@ func mayBeAcknowledged(tail []byte) bool {
 			return true
 		}
 	}
-	return false
+	_, whole := parseLine(tail[:len(tail)-1])
+	return whole // only its line feed was hurt
 }
 
 // damage puts a bad region aside and remembers the gap that it makes.
