@@ -47,6 +47,9 @@ type BridgeOptions struct {
 	ReadOnly bool   // no tool that changes anything
 	// ComeBack is how long to look for a daemon that has gone; 0 means 30 s.
 	ComeBack time.Duration
+	// Hold is how long a message waits for such a daemon before it is answered
+	// with an error; 0 means 5 s.
+	Hold time.Duration
 	// Dial replaces the dialling of Socket.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Note is told of restarts, for stderr; nil: nobody.
@@ -70,6 +73,9 @@ func Bridge(ctx context.Context, stdin io.Reader, stdout io.Writer, o BridgeOpti
 	}
 	if o.ComeBack == 0 {
 		o.ComeBack = comeBack
+	}
+	if o.Hold == 0 {
+		o.Hold = hold
 	}
 	if o.Note == nil {
 		o.Note = func(string) {}
@@ -212,7 +218,7 @@ func (b *bridge) take(ctx context.Context, m message, line []byte) (net.Conn, er
 			b.mu.Unlock()
 			return nil, errors.New("remembered")
 		}
-		left := hold - time.Since(b.lost)
+		left := b.o.Hold - time.Since(b.lost)
 		b.mu.Unlock()
 		if timer == nil {
 			if left <= 0 {

@@ -314,7 +314,7 @@ func takeHello(in *bufio.Reader) (json.RawMessage, error) {
 			if m.method != bridgeMethod || m.id != nil {
 				return nil, nil
 			}
-			params := bytes.Clone(m.params)
+			params := append(json.RawMessage{}, m.params...) // not nil, whatever it holds
 			in.Discard(end + 1)
 			return params, nil
 		}
@@ -338,7 +338,11 @@ func (s *Session) heed(hello json.RawMessage) error {
 	var h bridgeHello
 	d := json.NewDecoder(bytes.NewReader(hello))
 	d.DisallowUnknownFields() // it may ask to give up something that we do not know of
-	if err := d.Decode(&h); err != nil {
+	err := d.Decode(&h)
+	if err == nil && d.More() {
+		err = errors.New("there is more behind it")
+	}
+	if err != nil {
 		return fmt.Errorf("the bridge's first line is not understood (%w): bridge and daemon are of different builds; restart the one that is older", err)
 	}
 	s.Bridged = true

@@ -10,6 +10,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -84,6 +86,15 @@ func (h *house) did() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(h.ran, " ")
+}
+
+// kill ends the daemon as SIGKILL does: nobody gets an answer.
+func (h *house) kill() {
+	os.Remove(h.socket) // first, so that nobody comes back to this one
+	for _, s := range h.door.Sessions() {
+		s.conn.Close()
+	}
+	h.stop()
 }
 
 const noArguments = `{"type":"object","additionalProperties":false,"properties":{}}`
@@ -244,6 +255,21 @@ func (x *wire) want(parts ...string) string {
 		}
 	}
 	return line
+}
+
+// wantAll reads one line for each pattern, in any order.
+func (x *wire) wantAll(patterns ...string) {
+	x.t.Helper()
+	var lines []string
+	for range patterns {
+		lines = append(lines, x.next())
+	}
+	for _, p := range patterns {
+		re := regexp.MustCompile(p)
+		if !slices.ContainsFunc(lines, re.MatchString) {
+			x.t.Errorf("no line matches %s in\n%s", p, strings.Join(lines, "\n"))
+		}
+	}
 }
 
 // ends checks that nothing more comes.

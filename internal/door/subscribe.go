@@ -137,6 +137,9 @@ func (c *Client) drop(uri string, changed chan struct{}) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := len(c.updates[uri])
+	if before == 0 {
+		return false
+	}
 	c.updates[uri] = slices.DeleteFunc(c.updates[uri], func(u chan struct{}) bool { return u == changed })
 	if len(c.updates[uri]) < before {
 		close(changed)
