@@ -38,6 +38,9 @@ type Zone struct {
 // is outside; the bottom is not, since it stands on a roof or on the ground. A
 // direction that is not a number is inside.
 func (z Zone) Contains(d unit.AzEl) bool {
+	if e := upright(d).ElDeg; e <= z.ElMinDeg-angleSlack || e >= z.ElMaxDeg-angleSlack {
+		return false // the quick answer for most of the sky
+	}
 	left, right, below, above := z.exits(d)
 	return !(left <= 0 || right <= 0 || below <= 0 || above <= 0)
 }
@@ -65,7 +68,10 @@ func (z Zone) spanDeg() float64 {
 // upright gives the direction on the sky of a mount that may be over the top:
 // a flipped one points at the opposite azimuth.
 func upright(d unit.AzEl) unit.AzEl {
-	el := unit.Norm360(d.ElDeg+90) - 90 // -90..270
+	el := d.ElDeg
+	if !(-90 <= el && el <= 90) {
+		el = unit.Norm360(el+90) - 90 // -90..270
+	}
 	if el > 90 {
 		return unit.AzEl{AzDeg: unit.Norm360(d.AzDeg + 180), ElDeg: 180 - el}
 	}
@@ -125,9 +131,9 @@ func (z Zone) validate() error {
 		return fmt.Errorf("azimuth %v°..%v° is outside 0..360", z.AzFromDeg, z.AzToDeg)
 	case !(z.ElMinDeg >= -90 && z.ElMaxDeg <= 90):
 		return fmt.Errorf("elevation %v°..%v° is outside -90..90", z.ElMinDeg, z.ElMaxDeg)
-	case !(z.spanDeg() >= minZoneDeg):
+	case !(z.spanDeg() >= minZoneDeg-1e-9):
 		return fmt.Errorf("azimuth %v°..%v° is less than %v° wide: widen it", z.AzFromDeg, z.AzToDeg, minZoneDeg)
-	case !(z.ElMaxDeg-z.ElMinDeg >= minZoneDeg):
+	case !(z.ElMaxDeg-z.ElMinDeg >= minZoneDeg-1e-9):
 		return fmt.Errorf("elevation %v°..%v° is less than %v° high: widen it", z.ElMinDeg, z.ElMaxDeg, minZoneDeg)
 	}
 	return nil

@@ -25,6 +25,12 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // Norm360 brings an azimuth into [0, 360).
 func Norm360(deg float64) float64 {
+	switch { // Mod is slow, and most azimuths are at most a turn away
+	case 0 <= deg && deg < 360:
+		return deg
+	case 360 <= deg && deg < 720:
+		return deg - 360
+	}
 	d := math.Mod(deg, 360)
 	if d < 0 {
 		d += 360
