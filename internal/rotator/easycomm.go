@@ -22,9 +22,10 @@ const (
 	easycommLead  = "\n" // ends half a command before a stop
 )
 
+// easycomm is what the EasyComm dialects share.
 type easycomm struct {
 	wire
-	set func(to unit.AzEl) string
+	setSuffix string // after both angles
 }
 
 func easycomm2Driver() Driver {
@@ -39,12 +40,15 @@ func easycomm2Driver() Driver {
 		},
 		Allowed: "AZELSPRK0123456789. \n",
 	}
-	d.New = func(l Link) Rotator { return &easycomm{newWire(d, l), easycommSet} }
+	d.New = func(l Link) Rotator { return &easycomm2{easycomm{newWire(d, l), ""}} }
 	return d
 }
 
-func easycommSet(to unit.AzEl) string {
-	return "AZ" + tenths(to.AzDeg) + " EL" + tenths(to.ElDeg) + "\n"
+// easycomm2 parks by a command of its own.
+type easycomm2 struct{ easycomm }
+
+func (e *easycomm2) Park(ctx context.Context) error {
+	return e.move(ctx, "park", easycommPark, e.Halt)
 }
 
 func (e *easycomm) Position(ctx context.Context) (unit.AzEl, error) {
@@ -143,13 +147,10 @@ func (e *easycomm) Point(ctx context.Context, to unit.AzEl) error {
 	if err := e.checkRange(to); err != nil {
 		return err
 	}
-	return e.move(ctx, fmt.Sprintf("point to %v", to), e.set(to), e.Halt)
+	frame := "AZ" + tenths(to.AzDeg) + " EL" + tenths(to.ElDeg) + e.setSuffix + "\n"
+	return e.move(ctx, fmt.Sprintf("point to %v", to), frame, e.Halt)
 }
 
 func (e *easycomm) Halt(ctx context.Context) error {
 	return e.halt(ctx, easycommLead, easycommStop)
-}
-
-func (e *easycomm) Park(ctx context.Context) error {
-	return e.move(ctx, "park", easycommPark, e.Halt)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -245,10 +246,29 @@ func TestAnswersAreReadStrictly(t *testing.T) {
 
 func goldenCases() []goldenCase {
 	overlap := "K3NG and Yaesu mounts turn to 450°; the protocol sets no limit"
+	half := "half away from zero; printf rounds half to even"
+	folded := "a negative azimuth is another mechanical position; folding it by 360° turns the other way round"
+	oneCR := "a second CR is an empty command, which K3NG answers with ?>"
+	easycomm := map[string]deviation{"P 450 90": {"AZ450.0 EL90.0\n", overlap}}
+	gs232a := map[string]deviation{
+		"P 12.5 45.5": {"W013 046\r", half}, "P 13.5 46.5": {"W014 047\r", half}, "P 359.5 0.5": {"W360 001\r", half},
+		"P -0.4 0": {"", folded}, "P -0.6 0": {"", folded}, "P -10 10": {"", folded}, "P -90 30": {"", folded}, "P -180 0": {"", folded},
+	}
+	gs232b := maps.Clone(gs232a)
+	for cmd, sends := range map[string]string{
+		"P 0 0": "W000 000\r", "P 0.04 0.05": "W000 000\r", "P 0.05 0.15": "W000 000\r", "P 12.34 56.78": "W012 057\r",
+		"P 90 45.5": "W090 046\r", "P 123.3 33.3": "W123 033\r", "P 180 90": "W180 090\r", "P 270.1 89.9": "W270 090\r",
+		"P 359.4 0.4": "W359 000\r", "P 359.9 45.5": "W360 046\r", "P 360 180": "W360 180\r", "P 450 90": "W450 090\r", "S": "S\r",
+	} {
+		gs232b[cmd] = deviation{sends, oneCR}
+	}
 	return []goldenCase{
-		{driver: "easycomm2", file: "easycomm2", deviations: map[string]deviation{
-			"P 450 90": {"AZ450.0 EL90.0\n", overlap},
-		}},
+		{driver: "easycomm1", file: "easycomm1"},
+		{driver: "easycomm2", file: "easycomm2", deviations: easycomm},
+		{driver: "easycomm3", file: "easycomm3", deviations: easycomm},
+		{driver: "gs232a", file: "gs232a", deviations: gs232a},
+		{driver: "gs232a", file: "gs232_generic", deviations: gs232a},
+		{driver: "gs232b", file: "gs232b", deviations: gs232b},
 	}
 }
 
@@ -264,7 +284,25 @@ func readingCases() []readingCase {
 		"reply variant: K3NG without hack": "", "reply variant: nan": "", "reply variant: inf": "", "reply variant: hex": "",
 		"reply variant: exp": "", "reply variant: ERROR": "", "reply variant: empty line": "", "silent device": "",
 	}
+	gs232 := map[string]string{
+		"reply variant: A format CRLF": "123 45", "reply variant: A format CR only": "123 45", "reply variant: A format LF only": "123 45",
+		"reply variant: B no space": "123 45", "reply variant: B 2 spaces": "123 45", "reply variant: B 1 space": "123 45",
+		"reply variant: B CR only": "123 45", "reply variant: B decimals": "123.4 45.6", "reply variant: A decimals": "123.4 45.6",
+		"reply variant: B 450": "450 180", "reply variant: A 450": "450 180", "reply variant: B negative": "-10 -5",
+		"reply variant: A negative": "-10 -5", "reply variant: prompt then reply": "123 45", "reply variant: echo then reply": "123 45",
+		"reply variant: echo crlf then reply": "123 45", "reply variant: reply then prompt": "123 45", "reply variant: blank line first": "123 45",
+		"reply variant: leading space": "123 45", "reply variant: space between": "123 45", "reply variant: B trailing space": "123 45",
+		"reply variant: B comma between": "", "reply variant: A az only C2": "", "reply variant: B az only": "", "reply variant: B az only padded": "",
+		"reply variant: A 1000+": "", "reply variant: error": "", "reply variant: error ? only": "", "reply variant: garbage prefix": "",
+		"reply variant: truncated": "", "reply variant: bit flip digit": "", "reply variant: lower case": "", "reply variant: no plus": "",
+		"reply variant: B zero pad missing": "", "silent device": "",
+	}
 	return []readingCase{
+		{driver: "easycomm3", file: "easycomm3", readings: easycomm},
+		{driver: "gs232a", file: "gs232a", readings: gs232},
+		{driver: "gs232b", file: "gs232b", readings: gs232},
+		{driver: "k3ng", file: "gs232b", readings: gs232},
+		{driver: "gs232b", file: "gs232_generic", readings: gs232},
 		{driver: "easycomm2", file: "easycomm2", readings: easycomm},
 	}
 }

@@ -11,7 +11,14 @@ import (
 // documentation.
 func Drivers() []Driver {
 	return []Driver{
+		easycomm1Driver(),
 		easycomm2Driver(),
+		easycomm3Driver(),
+		satnogsDriver(),
+		gs232aDriver(),
+		gs232bDriver(),
+		gs232azDriver(),
+		k3ngDriver(),
 	}
 }
 

@@ -24,6 +24,9 @@ var (
 	ErrRange = errors.New("direction outside the protocol's range")
 	// ErrRejected: the controller said no.
 	ErrRejected = errors.New("the controller refused the command")
+	// ErrNoFeedback: the protocol cannot tell a position; one can only be
+	// estimated from what was commanded.
+	ErrNoFeedback = errors.New("this controller cannot tell its position")
 )
 
 // No controller known turns further than these (SPID, the widest), so a
@@ -184,8 +187,8 @@ func (w *wire) position(ctx context.Context, ask func(context.Context) (unit.AzE
 	}
 	fail := func(err error) (unit.AzEl, error) {
 		w.unsure = true
-		if isTimeout(err) && ctx.Err() == nil {
-			err = fmt.Errorf("%w within %v: check power, cable and line rate of the controller (%w)", ErrNoReply, w.caps.Reply, err)
+		if ctx.Err() == nil {
+			err = w.timedOut(err)
 		}
 		return unit.AzEl{}, fmt.Errorf("%s: read position: %w", w.name, err)
 	}
@@ -233,6 +236,14 @@ func (w *wire) count(err error) {
 	if c, ok := w.link.(interface{ CountFrame(good bool) }); ok && (err == nil || errors.Is(err, ErrBadReply)) {
 		c.CountFrame(err == nil)
 	}
+}
+
+// timedOut says what an exchange that ran out of its own time means.
+func (w *wire) timedOut(err error) error {
+	if !isTimeout(err) {
+		return err
+	}
+	return fmt.Errorf("%w within %v: check power, cable and line rate of the controller (%w)", ErrNoReply, w.caps.Reply, err)
 }
 
 func isTimeout(err error) bool {
@@ -307,4 +318,13 @@ func digits(s string) int {
 		n++
 	}
 	return n
+}
+
+// whole rounds an angle to whole degrees, half away from zero, so 12.5 is 13.
+// printf rounds half to even and makes it 12.
+func whole(deg float64) int { return int(math.Round(deg)) }
+
+// noFeedback is the answer of a driver that cannot read a position.
+func noFeedback(name string) error {
+	return fmt.Errorf("%s: read position: %w; it is an estimate from what was commanded", name, ErrNoFeedback)
 }

@@ -384,7 +384,14 @@ type rotatorProtocol struct {
 
 func rotatorProtocols() []rotatorProtocol {
 	return []rotatorProtocol{
+		{"easycomm1", NewEasycomm1},
 		{"easycomm2", NewEasycomm2},
+		{"easycomm3", NewEasycomm3},
+		{"satnogs", NewSatNOGS},
+		{"gs232a", NewGS232A},
+		{"gs232b", NewGS232B},
+		{"gs232az", NewGS232Az},
+		{"k3ng", NewK3NG},
 	}
 }
 
