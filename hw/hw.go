@@ -35,8 +35,12 @@ type Profile struct {
 	Title   string   // maker, model and controller
 	Confirm []string // what a technician must look at on site, in the imperative
 
+	text     []byte
 	settings []byte
 }
+
+// Text is the profile's file, comments and all.
+func (p Profile) Text() []byte { return bytes.Clone(p.text) }
 
 // Decode writes the profile's settings over those that into, a pointer to the
 // configuration's table, already has. A setting that the table does not know is
@@ -53,10 +57,10 @@ func (p Profile) Decode(into any) error {
 }
 
 // Rotator finds a rotator profile by name.
-func Rotator(name string) (Profile, error) { return find(RotatorKind, name) }
+func Rotator(name string) (Profile, error) { return Find(RotatorKind, name) }
 
 // Radio finds a radio profile by name.
-func Radio(name string) (Profile, error) { return find(RadioKind, name) }
+func Radio(name string) (Profile, error) { return Find(RadioKind, name) }
 
 // Names lists the profiles of a kind, sorted.
 func Names(kind string) []string {
@@ -71,7 +75,8 @@ func Names(kind string) []string {
 	return names
 }
 
-func find(kind, name string) (Profile, error) {
+// Find finds a profile by kind and name.
+func Find(kind, name string) (Profile, error) {
 	if !slices.Contains(Names(kind), name) {
 		return Profile{}, &UnknownError{Kind: kind, Name: name}
 	}
@@ -91,7 +96,7 @@ func find(kind, name string) (Profile, error) {
 	if err != nil {
 		return Profile{}, fmt.Errorf("profile %s: %w", name, err)
 	}
-	return Profile{Name: name, Kind: kind, Title: file.Title, Confirm: file.Confirm, settings: settings}, nil
+	return Profile{Name: name, Kind: kind, Title: file.Title, Confirm: file.Confirm, text: data, settings: settings}, nil
 }
 
 // An UnknownError says that there is no profile of that name.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -13,6 +14,9 @@ import (
 	"strconv"
 	"strings"
 
+	"gsd-mcp/internal/radio"
+	"gsd-mcp/internal/rotator"
+	"gsd-mcp/internal/spell"
 	"gsd-mcp/internal/unit"
 )
 
@@ -54,8 +58,16 @@ func (k *check) within(key string, v, lo, hi float64, unit string) bool {
 	if unit != "" && unit != "°" && unit != "%" {
 		unit = " " + unit
 	}
-	k.bad(key, fmt.Sprintf("%s is %v%s, outside %v..%v", key, v, unit, lo, hi), "give a value in that range")
+	k.bad(key, fmt.Sprintf("%s is %s%s, outside %s..%s", key, number(v), unit, number(lo), number(hi)), "give a value in that range")
 	return false
+}
+
+// number writes a value as a person would: 1000000, not 1e+06.
+func number(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
 func (k *check) whole(key string, v, lo, hi int, unit string) bool {
@@ -66,6 +78,15 @@ func (k *check) choice(key, v string, choices ...string) {
 	if !slices.Contains(choices, v) {
 		k.bad(key, fmt.Sprintf("%s is %s", key, quote(v)), "choose one of: "+strings.Join(choices, ", "))
 	}
+}
+
+// unknown says that a name is none of names, and which was likely meant.
+func (k *check) unknown(key, name string, names []string) {
+	fix := "choose one of: " + strings.Join(names, ", ")
+	if best := spell.Nearest(name, names); best != "" {
+		fix = fmt.Sprintf("did you mean %s?", best)
+	}
+	k.bad(key, fmt.Sprintf("%s is %s, which is not known", key, quote(name)), fix)
 }
 
 // text demands short printable text: it goes to screens, topics and models.
@@ -85,11 +106,12 @@ func (k *check) all() {
 	if k.finite(reflect.ValueOf(k.c).Elem(), ""); len(k.problems) > 0 {
 		return // every range would complain again
 	}
-	if k.c.Version != Schema {
-		fix := fmt.Sprintf("write version = %d at the top of the file", Schema)
-		if k.c.Version > Schema {
-			fix = "install the gsd-mcp that wrote this file, or a newer one"
-		}
+	switch fix := fmt.Sprintf("write version = %d at the top of the file", Schema); {
+	case k.c.Version == 0:
+		k.bad("version", "the version of the file's format is missing", fix)
+	case k.c.Version > Schema:
+		k.bad("version", fmt.Sprintf("version is %d, this program reads %d", k.c.Version, Schema), "install the gsd-mcp that the file was written for")
+	case k.c.Version < Schema:
 		k.bad("version", fmt.Sprintf("version is %d, this program reads %d", k.c.Version, Schema), fix)
 	}
 	k.station()
@@ -206,6 +228,13 @@ func (k *check) rotator() {
 			k.bad("rotator.driver", "rotator.driver is missing", `give a profile, or the driver of the controller's protocol, like driver = "easycomm2"`)
 		}
 	} else {
+		if _, err := rotator.Lookup(r.Driver); err != nil {
+			var names []string
+			for _, d := range rotator.Drivers() {
+				names = append(names, d.Name)
+			}
+			k.unknown("rotator.driver", r.Driver, names)
+		}
 		k.port("rotator", r.Port, r.Baud)
 	}
 	n := len(k.problems)
@@ -311,6 +340,12 @@ func (k *check) radios() {
 		at := fmt.Sprintf("radio[%d]", i+1)
 		if r.Driver == "" {
 			k.bad(at+".driver", at+".driver is missing", `give a profile, like profile = "icom-ic9700"`)
+		} else if _, err := radio.Lookup(r.Driver); err != nil {
+			var names []string
+			for _, m := range radio.Models() {
+				names = append(names, m.Name)
+			}
+			k.unknown(at+".driver", r.Driver, names)
 		}
 		k.port(at, r.Port, r.Baud)
 		k.choice(at+".role", r.Role, "both", "downlink", "uplink")
@@ -320,11 +355,12 @@ func (k *check) radios() {
 		if r.Role == "both" {
 			paths = []string{"downlink", "uplink"}
 		}
+		other := ""
 		for _, p := range paths {
-			if other := served[p]; other != "" {
-				k.bad(at+".role", fmt.Sprintf("%s and %s both serve the %s", other, at, p), `give one role = "downlink" and the other role = "uplink"`)
-			}
-			served[p] = at
+			other, served[p] = cmp.Or(other, served[p]), at
+		}
+		if other != "" {
+			k.bad(at+".role", fmt.Sprintf("%s and %s serve the same direction", other, at), `give one role = "downlink" and the other role = "uplink"`)
 		}
 		if r.Port != SimPort && r.Port != "" && k.c.HasRotator() && r.Port == k.c.Rotator.Port {
 			k.bad(at+".port", fmt.Sprintf("%s and the rotator have the same port %s", at, quote(r.Port)), "give each its own")

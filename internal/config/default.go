@@ -88,7 +88,7 @@ func Simulated() Config {
 	c.Rotator.DeadbandDeg, c.Rotator.MinIntervalMs = 0.5, 200
 	c.Rotator.Park = Park{AzimuthDeg: 90, ElevationDeg: 90}
 	r := defaultRadio()
-	r.Profile, r.Driver, r.Port, r.Baud = SimPort, "icom-ic9700", SimPort, 19200
+	r.Profile, r.Driver, r.Port, r.Baud = SimPort, "icom-ic9700", SimPort, 115200
 	c.Radio = []Radio{r}
 	c.Elements.Sources = nil // the embedded elements: a simulated station needs no network
 	return c

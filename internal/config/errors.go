@@ -30,7 +30,11 @@ func (p Problem) String() string {
 	}
 	b.WriteString(": " + p.What)
 	if p.Fix != "" {
-		b.WriteString("; " + p.Fix)
+		sep := "; "
+		if strings.HasSuffix(p.What, "?") {
+			sep = " "
+		}
+		b.WriteString(sep + p.Fix)
 	}
 	return b.String()
 }

@@ -79,6 +79,9 @@ func Parse(name string, data []byte) (*Config, []Warning, error) {
 		return nil, nil, w.err(shifted)
 	}
 	overlay(reflect.ValueOf(&c).Elem(), reflect.ValueOf(&given).Elem(), "", w.marks)
+	if _, set := w.marks["version"]; !set {
+		c.Version = 0 // the check names it
+	}
 	if _, set := w.marks["antenna.sun_separation_deg"]; !set && c.Antenna.Kind == "dish" {
 		c.Antenna.SunSeparationDeg = dishSunSeparationDeg
 	}
@@ -191,7 +194,7 @@ func (w *walk) profiles(c, given *Config) {
 			err = p.Decode(into)
 		}
 		if err != nil {
-			w.add(w.find(path), path, err.Error(), "see: gsd-mcp config example, or hw/README.md")
+			w.add(w.find(path), path, err.Error(), "list them with: gsd-mcp config example --profiles")
 		}
 	}
 	apply("rotator.profile", given.Rotator.Profile, hw.Rotator, &c.Rotator)

@@ -130,6 +130,9 @@ func suggest(t reflect.Type, key string, header bool) string {
 	if home := homes(reflect.TypeFor[Config](), "", key); len(home) > 0 {
 		return fmt.Sprintf("%s belongs in %s", key, strings.Join(home, " or "))
 	}
+	if len(names) == 0 {
+		return "remove it"
+	}
 	kind := "keys here"
 	if header {
 		kind = "tables"
@@ -190,6 +193,10 @@ func reword(msg string) (what, fix string) {
 		return "there is a comma after the value", "write decimals with a point, and one key per line"
 	case has("expected newline"):
 		return "there is something after the value", "write one key per line, numbers without their unit, text in quotes, a comment after #"
+	case has("impossible date"):
+		return "there is no such date", "write year-month-day, like 2026-11-30T12:00:00Z"
+	case has("at start of value", "U+000A"), has("at start of value", "U+000D"):
+		return "the value is missing", "write: key = value"
 	case has("at start of value"):
 		return "the value is neither a number, nor true or false, nor a text in quotes", "put text in quotes; write true and false in small letters"
 	case has("strings cannot have new lines"), has("unterminated"):

@@ -19,7 +19,7 @@ func Nearest(word string, names []string) string {
 		if len(word) >= 3 && (strings.HasPrefix(low, word) || len(low) >= 3 && strings.HasPrefix(word, low)) {
 			cost = min(cost, 1)
 		}
-		if cost <= max(1, min(len(word), len(low))/3) && (best == "" || cost < bestCost) {
+		if cost <= max(1, (min(len(word), len(low))+1)/3) && (best == "" || cost < bestCost) {
 			best, bestCost = n, cost
 		}
 	}

@@ -1,0 +1,225 @@
+package config
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"pgregory.net/rapid"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected messages")
+
+const mistakesFile = "testdata/mistakes.txtar"
+
+// verdict is what `config check` would say of a file.
+func verdict(name string, data []byte) string {
+	var b strings.Builder
+	_, warnings, err := Parse(name, data)
+	if err != nil {
+		b.WriteString(err.Error() + "\n")
+	}
+	for _, w := range warnings {
+		b.WriteString("warning: " + w.String() + "\n")
+	}
+	if b.Len() == 0 {
+		return "fine\n"
+	}
+	return b.String()
+}
+
+func TestOneMistakeEach(t *testing.T) {
+	a, err := txtar.ParseFile(mistakesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(a.Files); i += 2 {
+		in, want := a.Files[i], &a.Files[i+1]
+		t.Run(strings.TrimSuffix(in.Name, ".toml"), func(t *testing.T) {
+			got := verdict("station.toml", in.Data)
+			if *update {
+				want.Data = []byte(got)
+				return
+			}
+			if diff := cmp.Diff(string(want.Data), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			for _, word := range []string{"struct", "reflect", "float64", "int64", "config.", "toml:", "hunter2", "\x1b"} {
+				if strings.Contains(strings.ReplaceAll(got, "station.toml:", ""), word) {
+					t.Errorf("the message says %q: %s", word, got)
+				}
+			}
+		})
+	}
+	if *update {
+		if err := os.WriteFile(mistakesFile, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestEveryRangeIsChecked sets every number of a valid configuration to values
+// that no key can have.
+func TestEveryRangeIsChecked(t *testing.T) {
+	var visit func(v reflect.Value, path string, c *Config)
+	visit = func(v reflect.Value, path string, c *Config) {
+		try := func(set func(), name string) {
+			old := reflect.New(v.Type()).Elem()
+			old.Set(v)
+			set()
+			if err := c.Validate(); err == nil {
+				t.Errorf("%s = %s is accepted", path, name)
+			}
+			v.Set(old)
+		}
+		switch v.Kind() {
+		case reflect.Float64:
+			for _, f := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300, -1e300} {
+				try(func() { v.SetFloat(f) }, fmt.Sprint(f))
+			}
+		case reflect.Int, reflect.Int64:
+			for _, n := range []int64{math.MinInt64, math.MaxInt64, -1 << 40} {
+				try(func() { v.SetInt(n) }, "a huge number")
+			}
+		case reflect.Struct:
+			if v.Type() == timeType {
+				return
+			}
+			for i := range v.NumField() {
+				visit(v.Field(i), join(path, tag(v.Type().Field(i))), c)
+			}
+		case reflect.Slice, reflect.Array:
+			for i := range v.Len() {
+				visit(v.Index(i), path+"[]", c)
+			}
+		}
+	}
+	c := Simulated()
+	c.Horizon.Points = nil
+	c.Transmit.BandsHz = [][2]int64{{435e6, 438e6}}
+	c.Satellite = []Satellite{{NoradID: 25544, DownlinkHz: 145_800_000, UplinkHz: 145_990_000, ToneHz: 67, Priority: 5}}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	visit(reflect.ValueOf(&c).Elem(), "", &c)
+}
+
+func TestAParkedAntennaIsAllowedWhereItParks(t *testing.T) {
+	// Whatever park position Validate lets through lies inside the travel, above
+	// the mask and outside the zone, worked out another way than check.park does.
+	rapid.Check(t, func(r *rapid.T) {
+		c := Simulated()
+		l := &c.Rotator.Limits
+		l.AzimuthMinDeg = rapid.Float64Range(-360, 0).Draw(r, "az min")
+		l.AzimuthMaxDeg = l.AzimuthMinDeg + rapid.Float64Range(20, 700).Draw(r, "travel")
+		l.MarginDeg = rapid.Float64Range(0, 5).Draw(r, "margin")
+		c.Rotator.OffsetAzimuthDeg = rapid.Float64Range(-180, 180).Draw(r, "offset")
+		c.Rotator.Park.AzimuthDeg = rapid.Float64Range(0, 360).Draw(r, "park az")
+		c.Rotator.Park.ElevationDeg = rapid.Float64Range(-10, 90).Draw(r, "park el")
+		if c.Validate() != nil {
+			return
+		}
+		reachable := false
+		for k := -4; k <= 4; k++ {
+			az := c.Rotator.Park.AzimuthDeg - c.Rotator.OffsetAzimuthDeg + 360*float64(k)
+			if az >= l.AzimuthMinDeg+l.MarginDeg-0.07 && az <= l.AzimuthMaxDeg-l.MarginDeg+0.07 {
+				reachable = true
+			}
+		}
+		if !reachable {
+			r.Errorf("park azimuth %v cannot be reached in %+v", c.Rotator.Park.AzimuthDeg, *l)
+		}
+		if el := c.Rotator.Park.ElevationDeg; el < 4.9 || el < 34.9 && c.Rotator.Park.AzimuthDeg > 170 && c.Rotator.Park.AzimuthDeg < 190 {
+			r.Errorf("park position %+v is below the mask or in the mast", c.Rotator.Park)
+		}
+	})
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "station.toml")
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "does not exist") || !isNoConfig(err) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if _, err := Load(dir); err == nil || isNoConfig(err) {
+		t.Errorf("a directory: %v", err)
+	}
+	text := []byte("\xef\xbb\xbfversion = 1\r\n[station]\r\nid = \"gs-1\"\r\nlatitude_deg = 51.5\r\nlongitude_deg = -0.1\r\n")
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Load(path); err != nil || c.Station.ID != "gs-1" {
+		t.Errorf("a file from Windows: %v", err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
+		t.Errorf("a file that everybody may write: %v", err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Repeat([]byte("#"), maxFile+1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "not a station.toml") {
+		t.Errorf("a huge file: %v", err)
+	}
+}
+
+func isNoConfig(err error) bool { return strings.HasPrefix(err.Error(), ErrNoConfig.Error()) }
+
+func FuzzParseNeverPanicsAndNeverLetsNonsenseThrough(f *testing.F) {
+	a, err := txtar.ParseFile(mistakesFile)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range a.Files {
+		if strings.HasSuffix(file.Name, ".toml") {
+			f.Add(file.Data)
+		}
+	}
+	f.Add(Example())
+	f.Add([]byte("[radio"))
+	f.Add([]byte("[ radio ] # x\n[radio]\n[[radio]]"))
+	f.Add([]byte("radio = [{port=\"sim\"}]"))
+	f.Add([]byte("\"radio\".x = 1\n['radio']\n"))
+	goTypes := regexp.MustCompile(`\b(struct|reflect|float64|int64)\b|toml: `)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, _, err := Parse("f", data)
+		if err == nil {
+			if err := c.Validate(); err != nil {
+				t.Fatalf("Parse accepts what Validate refuses: %v", err)
+			}
+			if _, err := c.Mask(); err != nil {
+				t.Fatalf("Parse accepts a horizon that Mask refuses: %v", err)
+			}
+			return
+		}
+		e, ok := err.(*Error)
+		if !ok || len(e.Problems) == 0 {
+			t.Fatalf("%T %v is no *Error with problems", err, err)
+		}
+		for _, p := range e.Problems {
+			if p.What == "" || p.Fix == "" {
+				t.Errorf("a problem says too little: %+v", p)
+			}
+			if p.Line > bytes.Count(data, []byte("\n"))+1 || p.Line > 0 && p.Column < 1 {
+				t.Errorf("the file has no place like %s", p)
+			}
+			if m := goTypes.FindString(p.What + p.Fix); m != "" && !bytes.Contains(data, []byte(strings.TrimSpace(m))) {
+				t.Errorf("the message says %q: %s", m, p)
+			}
+		}
+	})
+}
