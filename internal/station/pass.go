@@ -246,18 +246,20 @@ func (s *Station) sky(orbit *passes.Orbit) track.Sky {
 	}
 }
 
-// PlanPass is the dry run of a pass: the plan from where the antenna is now,
-// and what the gate says of it.
-func (s *Station) PlanPass(noradID int, aos, los time.Time) (*track.Plan, *safety.Refusal) {
+// PlanPass is the dry run of a pass: the plan from where the antenna is now, or
+// the refusal of its geometry. warn says what the gate would hold against it
+// now and may not any more when the pass comes.
+func (s *Station) PlanPass(noradID int, aos, los time.Time) (plan *track.Plan, ref *safety.Refusal, warn []string) {
 	orbit, facts := s.o.Orbits.Orbit(noradID)
 	if orbit == nil {
-		return nil, safety.Refuse(safety.SatelliteUnknown, "search with find_satellites, or import its elements", "no elements of satellite %d are known", noradID)
+		return nil, safety.Refuse(safety.SatelliteUnknown, "search with find_satellites, or import its elements", "no elements of satellite %d are known", noradID), nil
 	}
-	if ref := safety.PredictionGood(s.facts(), facts); ref != nil {
-		return nil, ref
+	f := s.facts()
+	if now := safety.PredictionGood(f, facts); now != nil {
+		warn = append(warn, now.Why+": "+now.Fix)
 	}
-	from := s.facts().Position
-	return s.makePlan(orbit, from, aos, los)
+	plan, ref = s.makePlan(orbit, f.Position, aos, los)
+	return plan, ref, warn
 }
 
 // attempt works the plan once: nil when its end was reached.
