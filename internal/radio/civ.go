@@ -52,6 +52,8 @@ type civ struct {
 	rig     byte
 	allowed func(body []byte) bool // what may ever be written; see icomSpec.allows
 	reply   time.Duration
+	gap     time.Duration // least time between two requests
+	last    time.Time     // when the last request was written
 	echo    echoKind
 	dirty   bool   // the last exchange was cut off: its answer may still come
 	buf     []byte // received, not yet a frame
@@ -139,8 +141,18 @@ func (c *civ) next(ctx context.Context) ([]byte, error) {
 // read sends a request and returns the data of its answer. An answer that does
 // not come is asked for once more.
 func (c *civ) read(ctx context.Context, body ...byte) ([]byte, error) {
+	b, err := c.ask(ctx, body...)
+	if errors.Is(err, errSilent) && ctx.Err() == nil {
+		return c.ask(ctx, body...)
+	}
+	return b, err
+}
+
+// ask is read without the second chance, for when something better can be done
+// than to wait.
+func (c *civ) ask(ctx context.Context, body ...byte) ([]byte, error) {
 	answer := func(b []byte) bool { return len(b) > len(body) && bytes.HasPrefix(b, body) }
-	b, err := c.exchange(ctx, body, answer, 1, civCollisions)
+	b, err := c.exchange(ctx, body, answer, civCollisions)
 	if err != nil {
 		return nil, err
 	}
@@ -150,19 +162,19 @@ func (c *civ) read(ctx context.Context, body ...byte) ([]byte, error) {
 // set sends a setting and waits until the rig has said yes. It is repeated
 // after a collision only, because then the rig has not heard it.
 func (c *civ) set(ctx context.Context, body ...byte) error {
-	_, err := c.exchange(ctx, body, isOK, 0, civCollisions)
+	_, err := c.exchange(ctx, body, isOK, civCollisions)
 	return err
 }
 
 // setOnce is set for what must not happen twice.
 func (c *civ) setOnce(ctx context.Context, body ...byte) error {
-	_, err := c.exchange(ctx, body, isOK, 0, 0)
+	_, err := c.exchange(ctx, body, isOK, 0)
 	return err
 }
 
 func isOK(b []byte) bool { return len(b) == 1 && b[0] == civOK }
 
-func (c *civ) exchange(ctx context.Context, body []byte, answer func([]byte) bool, again, collisions int) ([]byte, error) {
+func (c *civ) exchange(ctx context.Context, body []byte, answer func([]byte) bool, collisions int) ([]byte, error) {
 	if !c.allowed(body) {
 		return nil, fmt.Errorf("ci-v request % x is not on the list of requests that may be sent", body)
 	}
@@ -172,18 +184,12 @@ func (c *civ) exchange(ctx context.Context, body []byte, answer func([]byte) boo
 	}
 	for {
 		b, err := c.attempt(ctx, frame, answer)
-		switch {
-		case err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil:
+		if !errors.Is(err, errCollision) || collisions == 0 || ctx.Err() != nil {
 			return b, err
-		case errors.Is(err, errCollision) && collisions > 0:
-			collisions--
-			// Random, so that two controllers do not collide for ever.
-			if err := pause(ctx, 10*time.Millisecond+rand.N(50*time.Millisecond)); err != nil {
-				return nil, err
-			}
-		case errors.Is(err, errSilent) && again > 0:
-			again--
-		default:
+		}
+		collisions--
+		// Random, so that two controllers do not collide for ever.
+		if err := pause(ctx, 10*time.Millisecond+rand.N(50*time.Millisecond)); err != nil {
 			return nil, err
 		}
 	}
@@ -197,7 +203,11 @@ func (c *civ) attempt(ctx context.Context, frame []byte, answer func([]byte) boo
 	if c.dirty {
 		c.drain(ctx)
 	}
+	if err := pause(ctx, time.Until(c.last.Add(c.gap))); err != nil {
+		return nil, err
+	}
 	c.dirty = true
+	c.last = time.Now()
 	if err := c.link.Write(ctx, frame); err != nil {
 		return nil, fmt.Errorf("write % x: %w", frame, err)
 	}
@@ -302,6 +312,9 @@ func (c *civ) takeMoves() []Move {
 
 // pause waits in real time: it is about the wire.
 func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -140,7 +140,7 @@ type icom struct {
 
 func newIcom(name string, s icomSpec, link Link) *icom {
 	r := &icom{icomSpec: s, name: name}
-	r.wire = &civ{link: link, rig: s.addr, allowed: s.allows, reply: s.caps.Reply, touched: func(Move) {
+	r.wire = &civ{link: link, rig: s.addr, allowed: s.allows, reply: s.caps.Reply, gap: s.caps.MinInterval, touched: func(Move) {
 		r.upMode = ""
 		if !s.whichBand {
 			r.selected = ""
@@ -242,12 +242,12 @@ func (r *icom) transmitting(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	b, err := r.wire.read(ctx, civTransmit, txState)
-	if err != nil {
-		return false, err
-	}
-	// Anything but a plain "receiving" counts as transmitting.
-	return len(b) != 1 || b[0] != off, nil
+	return isKeyed(b), err
 }
+
+// isKeyed reads an answer to 1C 00: anything but a plain "receiving" counts as
+// transmitting.
+func isKeyed(b []byte) bool { return len(b) != 1 || b[0] != off }
 
 // pairCommand is the request that reads whether two paths are in use:
 // satellite mode or split. Nil: the model does not tell.
@@ -476,10 +476,12 @@ func (r *icom) tune(ctx context.Context, p Path, hz int64) (got int64, err error
 	}
 	switch p {
 	case Downlink:
-		err = r.on(ctx, Downlink, func() error {
-			got, err = r.setHzMoving(ctx, hz, !pair)
-			return err
-		})
+		main := func() error { got, err = r.setHzMoving(ctx, hz, !pair); return err }
+		err = r.on(ctx, Downlink, main)
+		if errors.Is(err, ErrRefused) && pair && !r.whichBand {
+			r.selected = "" // the memory was wrong: SUB refuses MAIN's band
+			err = r.on(ctx, Downlink, main)
+		}
 		return got, err
 	case Uplink:
 		if !pair {
@@ -746,21 +748,20 @@ func (r *icom) Halt(ctx context.Context) error {
 	if !r.ptt {
 		return nil
 	}
-	keyed, err := r.transmitting(ctx)
+	state, err := r.wire.ask(ctx, civTransmit, txState)
 	for range 3 {
-		if err == nil && !keyed {
+		if err == nil && !isKeyed(state) {
 			return nil
 		}
 		setErr := r.wire.set(ctx, civTransmit, txState, off)
-		keyed, err = r.transmitting(ctx)
-		if err != nil {
+		if state, err = r.wire.ask(ctx, civTransmit, txState); err != nil {
 			err = errors.Join(setErr, err)
 		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	if err == nil && keyed {
+	if err == nil && isKeyed(state) {
 		err = errors.New("it still transmits: switch it off by hand")
 	}
 	return r.fail("stop transmitting", err)

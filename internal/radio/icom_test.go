@@ -53,7 +53,9 @@ func TestIC9700PreparesACrossBandPass(t *testing.T) {
 	}
 }
 
-func side(t Tuning) sim.RadioSide { return sim.RadioSide{FrequencyHz: t.FrequencyHz, Mode: string(t.Mode)} }
+func side(t Tuning) sim.RadioSide {
+	return sim.RadioSide{FrequencyHz: t.FrequencyHz, Mode: string(t.Mode)}
+}
 
 func TestIC9700DopplerStepSelectsNoBand(t *testing.T) {
 	r, dev, w := plugIC9700(t)

@@ -132,3 +132,6 @@ func within(t testing.TB) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// bg is for drivers whose own deadlines end every call.
+func bg() context.Context { return context.Background() }

@@ -1,0 +1,188 @@
+package radio
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// keysIcom is an independent statement of what makes an Icom put out power or
+// change its supply: PTT on, CW text, voice memory, tuner start, power switch,
+// and everything else about the transmitter but three harmless frames.
+func keysIcom(body []byte) bool {
+	if len(body) == 0 {
+		return false
+	}
+	switch body[0] {
+	case 0x17, 0x18, 0x28:
+		return true
+	case 0x1C:
+		return !bytes.Equal(body, []byte{0x1C, 0x00}) && // state?
+			!bytes.Equal(body, []byte{0x1C, 0x03}) && // transmit frequency?
+			!bytes.Equal(body, []byte{0x1C, 0x00, 0x00}) // receive
+	}
+	return false
+}
+
+func icomSpecs() map[string]icomSpec {
+	specs := map[string]icomSpec{}
+	for _, m := range Models() {
+		if r, ok := m.New(newTestWire()).(*icom); ok {
+			specs[m.Name] = r.icomSpec
+		}
+	}
+	return specs
+}
+
+func TestNoIcomRequestOnTheListKeys(t *testing.T) {
+	for name, s := range icomSpecs() {
+		body := make([]byte, 3)
+		for i := range 1 << 24 {
+			body[0], body[1], body[2] = byte(i>>16), byte(i>>8), byte(i)
+			for n := 1; n <= 3; n++ {
+				if keysIcom(body[:n]) && s.allows(body[:n]) {
+					t.Fatalf("%s: % x is on the list", name, body[:n])
+				}
+			}
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		for range 1_000_000 {
+			long := make([]byte, 1+rng.IntN(9))
+			for i := range long {
+				long[i] = byte(rng.IntN(256))
+			}
+			long[0] = []byte{0x17, 0x18, 0x1C, 0x28}[rng.IntN(4)]
+			if keysIcom(long) && s.allows(long) {
+				t.Fatalf("%s: % x is on the list", name, long)
+			}
+		}
+	}
+}
+
+func TestCIVRefusesWhatIsNotOnTheList(t *testing.T) {
+	for _, body := range [][]byte{{0x1C, 0x00, 0x01}, {0x17, 'C', 'Q'}, {0x28, 0x00, 0x01}, {0x1C, 0x01, 0x02}, {0x18, 0x00}, {0x18, 0x01}, {}, {0x05, 0xFE, 0xFE, 0, 0, 0}, {0x00, 0, 0, 0, 0, 0}} {
+		w := newTestWire()
+		r := mustLookup(t, "icom-ic9700").New(w).(*icom)
+		_, readErr := r.wire.read(bg(), body...)
+		if setErr := r.wire.set(bg(), body...); setErr == nil || readErr == nil {
+			t.Errorf("% x: read %v, set %v; want errors", body, readErr, setErr)
+		}
+		if sent := w.takeSent(); len(sent) != 0 {
+			t.Errorf("% x reached the wire as % x", body, sent)
+		}
+	}
+}
+
+// TestHostileCallsNeverKey calls every method of every model with hostile
+// arguments against a device that answers with hostile bytes, and reads what
+// went down the wire.
+func TestHostileCallsNeverKey(t *testing.T) {
+	for _, m := range Models() {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) {
+				w := newTestWire()
+				r := m.New(hurried{w, rt})
+				calls := rapid.IntRange(1, 4).Draw(rt, "calls")
+				for range calls {
+					hostileCall(rt, r, m.Caps)
+				}
+				for _, p := range w.takeSent() {
+					if keys(m.Name, p) {
+						rt.Fatalf("% x (%q) went down the wire", p, p)
+					}
+				}
+			})
+		})
+	}
+}
+
+// keys reports whether a write could put a radio of that family on the air.
+func keys(name string, p []byte) bool {
+	switch {
+	case strings.HasPrefix(name, "icom-"):
+		return len(p) < 6 || p[0] != 0xFE || p[1] != 0xFE || p[len(p)-1] != 0xFD ||
+			slices.ContainsFunc(p[2:len(p)-1], isFraming) || keysIcom(p[4:len(p)-1])
+	}
+	return true // a family without a rule here is a mistake
+}
+
+func hostileCall(rt *rapid.T, r Radio, c Caps) {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	hz := rapid.OneOf(
+		rapid.Int64(),
+		rapid.Int64Range(c.Receive[0].MinHz, c.Receive[len(c.Receive)-1].MaxHz),
+		rapid.SampledFrom([]int64{0, -1, math.MaxInt64, math.MinInt64, 145_808_080, 80_808_080, 1_280_808_080}))
+	modes := rapid.OneOf(
+		rapid.Map(rapid.SampledFrom(c.Modes), func(m Mode) string { return string(m) }),
+		rapid.String(),
+		rapid.SampledFrom([]string{"TX", "TX;", "FM;TX;", "\x1c\x00\x01", "\xfe\xfe\xa2\xe0\x1c\x00\x01\xfd"}))
+	path := rapid.OneOf(rapid.SampledFrom([]string{"downlink", "uplink"}), rapid.String())
+	switch rapid.IntRange(0, 5).Draw(rt, "method") {
+	case 0:
+		_, _ = r.Status(ctx)
+	case 1:
+		_ = r.Prepare(ctx, Tuning{hz.Draw(rt, "down"), Mode(modes.Draw(rt, "mode"))}, Tuning{hz.Draw(rt, "up"), Mode(modes.Draw(rt, "mode"))})
+	case 2:
+		_, _ = r.Tune(ctx, Path(path.Draw(rt, "path")), hz.Draw(rt, "hz"))
+	case 3:
+		_ = r.SetMode(ctx, Path(path.Draw(rt, "path")), Mode(modes.Draw(rt, "mode")))
+	case 4:
+		_ = r.Halt(ctx)
+	case 5:
+		if w, ok := r.(Watcher); ok {
+			w.Moves()
+		}
+	}
+}
+
+// hurried answers each write at once: with a plausible answer, a refusal, or
+// bytes that mean nothing.
+type hurried struct {
+	*testWire
+	rt *rapid.T
+}
+
+func (h hurried) Write(ctx context.Context, p []byte) error {
+	if err := h.testWire.Write(ctx, p); err != nil {
+		return err
+	}
+	<-h.toDevice
+	var answer []byte
+	switch rapid.IntRange(0, 5).Draw(h.rt, "answer") {
+	case 0:
+		answer = rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(h.rt, "noise")
+	case 1:
+		if len(p) > 5 && p[0] == 0xFE { // CI-V: the request's command and any data
+			answer = append(append([]byte{0xFE, 0xFE, 0xE0, p[2]}, p[4:len(p)-1]...), rapid.SliceOfN(rapid.Byte(), 0, 6).Draw(h.rt, "data")...)
+			answer = append(answer, 0xFD)
+		} else {
+			answer = append(bytes.Clone(p), ';')
+		}
+	default:
+		answer = rapid.SampledFrom([][]byte{
+			{0xFE, 0xFE, 0xE0, p[min(2, len(p)-1)], 0xFB, 0xFD}, {0xFE, 0xFE, 0xE0, p[min(2, len(p)-1)], 0xFA, 0xFD}, {0xFC}, []byte("?;"), {0}, {0xF0},
+		}).Draw(h.rt, "verdict")
+	}
+	if len(answer) > 0 {
+		h.toDriver <- answer
+	}
+	return nil
+}
+
+// Read does not wait: what has not been answered will not be.
+func (h hurried) Read(ctx context.Context, p []byte) (int, error) {
+	if len(h.toDriver) == 0 && len(h.rest) == 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return h.testWire.Read(ctx, p)
+}

@@ -1,0 +1,125 @@
+package radio_test
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"gsd-mcp/internal/clock"
+	"gsd-mcp/internal/peers"
+	"gsd-mcp/internal/radio"
+	"gsd-mcp/internal/serialport"
+	"gsd-mcp/internal/sim"
+)
+
+// onPTY runs a simulated radio on a pseudo-terminal until the test ends.
+func onPTY(t *testing.T, dev sim.Device) (name string) {
+	t.Helper()
+	pty, err := sim.OpenPTY()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		_ = dev.Run(ctx, pty.Device)
+	}()
+	t.Cleanup(func() { cancel(); <-stopped; pty.Close() })
+	return pty.Name
+}
+
+func TestIC9700OverARealPort(t *testing.T) {
+	dev := sim.NewIC9700(clock.System())
+	name := onPTY(t, dev)
+	m, err := radio.Lookup("icom-ic9700")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	port, err := serialport.Open(ctx, serialport.Config{Path: name, Baud: m.Baud})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	r := m.New(port)
+	down, up := radio.Tuning{FrequencyHz: 437_800_000, Mode: radio.FM}, radio.Tuning{FrequencyHz: 145_990_000, Mode: radio.FM}
+	if err := r.Prepare(ctx, down, up); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	const steps = 20
+	for i := range int64(steps) {
+		if hz, err := r.Tune(ctx, radio.Downlink, down.FrequencyHz+i*97); err != nil || hz != down.FrequencyHz+i*97 {
+			t.Fatalf("step %d: Tune = %d, %v", i, hz, err)
+		}
+	}
+	if each := time.Since(start) / steps; each > 250*time.Millisecond {
+		t.Errorf("a Doppler step takes %v, which is less than four a second", each)
+	}
+	st, err := r.Status(ctx)
+	want := radio.Status{Downlink: radio.Tuning{FrequencyHz: down.FrequencyHz + 19*97, Mode: radio.FM}, Uplink: up, Satellite: true}
+	if err != nil || st != want {
+		t.Errorf("Status = %+v, %v; want %+v", st, err, want)
+	}
+	if err := r.Halt(ctx); err != nil {
+		t.Errorf("Halt = %v", err)
+	}
+	if tr := dev.Truth(); tr.KeyRequests != 0 || tr.Transmitting {
+		t.Errorf("the radio was keyed: %+v", tr)
+	}
+}
+
+// rigctl runs Hamlib's rigctl with commands and returns what it prints.
+func rigctl(t *testing.T, model, port string, commands ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	args := append([]string{"-m", model, "-r", port}, commands...)
+	out, err := exec.CommandContext(ctx, peers.Need(t, "rigctl", "libhamlib-utils"), args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("rigctl %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestHamlibDrivesTheSimulatedIC9700(t *testing.T) {
+	for _, echo := range []bool{true, false} {
+		t.Run(map[bool]string{true: "echo", false: "no echo"}[echo], func(t *testing.T) {
+			peers.Need(t, "rigctl", "libhamlib-utils")
+			dev := sim.NewIC9700(clock.System())
+			dev.SetEcho(echo)
+			port := onPTY(t, dev)
+			const model = "3081"
+			if got := rigctl(t, model, port, "f"); got != "145800000" {
+				t.Errorf("f = %q", got)
+			}
+			rigctl(t, model, port, "F", "437550000", "M", "USB", "0")
+			if got := dev.Truth().Main; got != (sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}) {
+				t.Errorf("after F and M the radio is at %+v", got)
+			}
+			if got := rigctl(t, model, port, "f", "m"); !strings.HasPrefix(got, "437550000\nUSB\n") {
+				t.Errorf("f m = %q", got)
+			}
+			rigctl(t, model, port, "S", "1", "VFOB", "I", "435103000")
+			if tr := dev.Truth(); !tr.Split || tr.TransmitHz != 435_103_000 {
+				t.Errorf("after S and I the radio is at %+v", tr)
+			}
+			rigctl(t, model, port, "S", "0", "VFOA", "U", "SATMODE", "1")
+			if !dev.Truth().Satellite {
+				t.Error("satellite mode is off after U SATMODE 1")
+			}
+			rigctl(t, model, port, "T", "1")
+			if !dev.Truth().Transmitting {
+				t.Error("T 1 does not key the simulated radio")
+			}
+			rigctl(t, model, port, "T", "0")
+			if dev.Truth().Transmitting {
+				t.Error("T 0 does not unkey the simulated radio")
+			}
+		})
+	}
+}
