@@ -53,7 +53,7 @@ func (e *easycomm2) Park(ctx context.Context) error {
 
 func (e *easycomm) Position(ctx context.Context) (unit.AzEl, error) {
 	return e.position(ctx, func(ctx context.Context) (unit.AzEl, error) {
-		if err := e.request(ctx, easycommQuery); err != nil {
+		if err := e.send(ctx, easycommQuery); err != nil {
 			return unit.AzEl{}, err
 		}
 		return e.readPosition(ctx)

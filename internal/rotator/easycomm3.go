@@ -70,7 +70,7 @@ func (e *easycomm3) register(ctx context.Context, key string) (int, error) {
 				return 0, err
 			}
 		}
-		if err := e.request(ctx, key+"\n"); err != nil {
+		if err := e.send(ctx, key+"\n"); err != nil {
 			return 0, err
 		}
 		for {

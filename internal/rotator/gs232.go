@@ -74,7 +74,7 @@ func (g *gs232) Position(ctx context.Context) (unit.AzEl, error) {
 		if g.caps.AzimuthOnly {
 			query = "C\r"
 		}
-		if err := g.request(ctx, query); err != nil {
+		if err := g.send(ctx, query); err != nil {
 			return unit.AzEl{}, err
 		}
 		for {
@@ -144,9 +144,6 @@ func (g *gs232) Point(ctx context.Context, to unit.AzEl) error {
 	frame := fmt.Sprintf("W%03d %03d\r", whole(to.AzDeg), whole(to.ElDeg))
 	if g.caps.AzimuthOnly {
 		what, frame = fmt.Sprintf("turn to %.1f°", to.AzDeg), fmt.Sprintf("M%03d\r", whole(to.AzDeg))
-	}
-	if err := g.drop(); err != nil {
-		return fmt.Errorf("%s: %s: %w", g.name, what, err)
 	}
 	if err := g.move(ctx, what, frame, g.Halt); err != nil {
 		return err

@@ -19,6 +19,9 @@ func Drivers() []Driver {
 		gs232bDriver(),
 		gs232azDriver(),
 		k3ngDriver(),
+		rot1progDriver(),
+		rot2progDriver(),
+		md01Driver(),
 	}
 }
 

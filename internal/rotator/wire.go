@@ -68,20 +68,11 @@ func newWire(d Driver, link Link) wire {
 	return wire{name: d.Name, link: link, allowed: d.Allowed, caps: d.Caps, unsure: true}
 }
 
-// write sends one frame in one call, with the wire's spacing unless at once.
-func (w *wire) write(ctx context.Context, frame string, atOnce bool) error {
+// write sends one frame in one call.
+func (w *wire) write(ctx context.Context, frame string) error {
 	for i := range len(frame) {
 		if strings.IndexByte(w.allowed, frame[i]) < 0 {
 			panic(fmt.Sprintf("rotator: %s: byte %#x of %q is not in the dialect", w.name, frame[i], frame))
-		}
-	}
-	if wait := w.caps.MinInterval - time.Since(w.written); !atOnce && wait > 0 {
-		t := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return ctx.Err()
-		case <-t.C:
 		}
 	}
 	err := w.link.Write(ctx, []byte(frame))
@@ -92,6 +83,25 @@ func (w *wire) write(ctx context.Context, frame string, atOnce bool) error {
 	return err
 }
 
+// send waits until the line may be used again, drops what has been received,
+// which can only answer something older, and sends a frame.
+func (w *wire) send(ctx context.Context, frame string) error {
+	if wait := w.caps.MinInterval - time.Since(w.written); wait > 0 {
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
+	w.in = w.in[:0]
+	if err := w.link.Discard(); err != nil {
+		return err
+	}
+	return w.write(ctx, frame)
+}
+
 // halt writes a stop before anything else. If the controller may hold half a
 // command, lead ends that first, so that the stop is a command of its own.
 func (w *wire) halt(ctx context.Context, lead, frame string) error {
@@ -99,24 +109,11 @@ func (w *wire) halt(ctx context.Context, lead, frame string) error {
 		frame = lead + frame
 	}
 	w.unsure = true // some controllers answer a stop, some do not
-	if err := w.write(ctx, frame, true); err != nil {
+	if err := w.write(ctx, frame); err != nil {
 		return fmt.Errorf("%s: stop: %w", w.name, err)
 	}
 	w.cut = false
 	return nil
-}
-
-// request drops what has been received and sends a frame that is answered.
-func (w *wire) request(ctx context.Context, frame string) error {
-	if err := w.drop(); err != nil {
-		return err
-	}
-	return w.write(ctx, frame, false)
-}
-
-func (w *wire) drop() error {
-	w.in = w.in[:0]
-	return w.link.Discard()
 }
 
 // more reads at least one byte into w.in.
@@ -225,7 +222,7 @@ func (w *wire) move(ctx context.Context, what, frame string, halt func(context.C
 			return fmt.Errorf("%s: %s: %w", w.name, what, err)
 		}
 	}
-	if err := w.write(ctx, frame, false); err != nil {
+	if err := w.send(ctx, frame); err != nil {
 		return fmt.Errorf("%s: %s: %w", w.name, what, err)
 	}
 	return nil
@@ -245,6 +242,8 @@ func (w *wire) timedOut(err error) error {
 	}
 	return fmt.Errorf("%w within %v: check power, cable and line rate of the controller (%w)", ErrNoReply, w.caps.Reply, err)
 }
+
+func isBad(err error) bool { return errors.Is(err, ErrBadReply) }
 
 func isTimeout(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)

@@ -392,6 +392,9 @@ func rotatorProtocols() []rotatorProtocol {
 		{"gs232b", NewGS232B},
 		{"gs232az", NewGS232Az},
 		{"k3ng", NewK3NG},
+		{"rot1prog", NewRot1Prog},
+		{"rot2prog", NewRot2Prog},
+		{"md01", NewMD01},
 	}
 }
 
