@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"gsd-mcp/hw"
 	"gsd-mcp/internal/config"
@@ -22,7 +24,7 @@ func configCmd() *cobra.Command {
 		Short: "Check, show or write an example of station.toml",
 		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(configCheckCmd(), configShowCmd(), configExampleCmd())
+	cmd.AddCommand(configCheckCmd(), configShowCmd(), configExampleCmd(), configPINCmd())
 	return cmd
 }
 
@@ -247,6 +249,53 @@ func printProfile(out io.Writer, name string, asJSON bool) error {
 		fmt.Fprintf(out, "# %s profile %s\n%s", p.Kind, p.Name, p.Text())
 	}
 	return nil
+}
+
+func configPINCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "pin",
+		Short: "Ask for a PIN and print its hash for [access] approval_pin_hash",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			pin, err := readPIN(cmd.InOrStdin(), cmd.ErrOrStderr())
+			if err != nil {
+				return fail(exitUsage, err, "")
+			}
+			hash, err := config.HashPIN(pin)
+			if err != nil {
+				return fail(exitUsage, err, "")
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "approval_pin_hash = %q\n", hash)
+			return nil
+		},
+	}
+}
+
+// readPIN asks twice on a terminal, without showing what is typed; otherwise
+// it takes the first line of in.
+func readPIN(in io.Reader, prompt io.Writer) (string, error) {
+	f, ok := in.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		line, err := bufio.NewReader(io.LimitReader(in, 256)).ReadString('\n')
+		if err != nil && line == "" {
+			return "", fmt.Errorf("read the PIN: %w", err)
+		}
+		return strings.TrimRight(line, "\r\n"), nil
+	}
+	var pins [2]string
+	for i, ask := range []string{"PIN: ", "again: "} {
+		fmt.Fprint(prompt, ask)
+		b, err := term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(prompt)
+		if err != nil {
+			return "", fmt.Errorf("read the PIN: %w", err)
+		}
+		pins[i] = string(b)
+	}
+	if pins[0] != pins[1] {
+		return "", errors.New("the two PINs differ")
+	}
+	return pins[0], nil
 }
 
 // unreadable ends a command whose configuration file cannot be read.

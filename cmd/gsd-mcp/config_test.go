@@ -51,7 +51,7 @@ longitude_deg = -0.1
 profile = "yaesu-g5500-gs232b"
 port = "/dev/serial/by-id/x"
 [access]
-approval_pin_hash = "canary-0123456789-canary"
+approval_pin_hash = "pbkdf2-sha256$100000$MDEyMzQ1Njc4OWFiY2RlZg$ruHhNY8983zqFOWrUjWykot1PFfKk7nEI+YUGqEt81w"
 `
 
 func TestConfigCheck(t *testing.T) {
@@ -93,7 +93,7 @@ func TestConfigCheck(t *testing.T) {
 					t.Errorf("it does not say %q:\n%s", w, out)
 				}
 			}
-			if strings.Contains(out, "canary") {
+			if strings.Contains(out, "pbkdf2") {
 				t.Errorf("it shows a secret:\n%s", out)
 			}
 			if strings.Contains(strings.Join(tt.args, " "), "--json") && !json.Valid([]byte(out)) {
@@ -111,5 +111,20 @@ func TestConfigShowReadsBack(t *testing.T) {
 	}
 	if _, _, err := config.Parse("shown", []byte(out)); err != nil {
 		t.Errorf("what config show prints is not a valid station.toml: %v\n%s", err, out)
+	}
+}
+
+func TestConfigPINMakesAHashThatConfigCheckAccepts(t *testing.T) {
+	cmd := configPINCmd()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetIn(strings.NewReader("314159\n"))
+	cmd.SetArgs(nil)
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := config.Parse("f", []byte("version = 1\nstation = { id = \"gs-1\", latitude_deg = 51.5, longitude_deg = -0.1 }\n[access]\n"+out.String()))
+	if err != nil || !config.CheckPIN(c.Access.ApprovalPINHash, "314159") {
+		t.Errorf("%q: %v", out.String(), err)
 	}
 }

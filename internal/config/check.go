@@ -29,10 +29,9 @@ func Bauds() []int {
 var (
 	idPattern        = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 	callsignPattern  = regexp.MustCompile(`^[A-Z0-9]{1,4}[0-9][A-Z0-9]{0,4}[A-Z](/[A-Z0-9]{1,4})?$`)
-	principalPattern = regexp.MustCompile(`^(uid:[0-9]{1,10}|(user|group):[A-Za-z_][A-Za-z0-9_.-]{0,31})$`)
+	principalPattern = regexp.MustCompile(`^(uid:[0-9]{1,10}|(user|group):[A-Za-z_][A-Za-z0-9_.@-]{0,62}\$?)$`)
 	modePattern      = regexp.MustCompile(`^[A-Z0-9][A-Z0-9-]{0,11}$`)
 	countryPattern   = regexp.MustCompile(`^[A-Z]{2}$`)
-	pinHashPattern   = regexp.MustCompile(`^[A-Za-z0-9$./+=:,_-]{20,200}$`)
 )
 
 // A check holds every value of a configuration against its range and against
@@ -562,8 +561,10 @@ func (k *check) access() {
 		k.principal("access.contract_major."+p, p)
 		k.whole("access.contract_major."+p, a.ContractMajor[p], 1, 99, "")
 	}
-	if a.ApprovalPINHash != "" && !pinHashPattern.MatchString(a.ApprovalPINHash) {
-		k.bad("access.approval_pin_hash", "access.approval_pin_hash is not a hash", "give the salted hash of the PIN, never the PIN itself; see docs/configuration.md")
+	if a.ApprovalPINHash != "" {
+		if _, _, _, err := parsePINHash(a.ApprovalPINHash); err != nil {
+			k.bad("access.approval_pin_hash", "access.approval_pin_hash is not a hash", "make one with: gsd-mcp config pin; never write the PIN itself")
+		}
 	}
 	b := a.Budgets
 	k.whole("access.budgets.bookings_per_hour", b.BookingsPerHour, 1, 3600, "an hour")

@@ -67,6 +67,7 @@ type Rotator struct {
 	Baud               int     `toml:"baud"`    // 0: the driver's default
 	OffsetAzimuthDeg   float64 `toml:"offset_azimuth_deg"`
 	OffsetElevationDeg float64 `toml:"offset_elevation_deg"`
+	AbsoluteAzimuth    bool    `toml:"absolute_azimuth"` // the controller reports the winding, not azimuth modulo a turn
 	DeadbandDeg        float64 `toml:"deadband_deg"`
 	MinIntervalMs      int     `toml:"min_interval_ms"` // between two moves
 	SettleMs           int     `toml:"settle_ms"`       // deafness after the port is opened; 0: the driver's

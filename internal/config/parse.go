@@ -36,7 +36,7 @@ func Read(path string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %s does not exist; write one with: gsd-mcp config example", ErrNoConfig, path)
+		return nil, fmt.Errorf("%w: %s does not exist", ErrNoConfig, path)
 	case err != nil:
 		return nil, fmt.Errorf("read configuration: %w", err)
 	case !st.Mode().IsRegular():
