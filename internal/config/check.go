@@ -240,7 +240,7 @@ func (k *check) rotator() {
 	k.within("rotator.offset_azimuth_deg", r.OffsetAzimuthDeg, -360, 360, "°")
 	k.within("rotator.offset_elevation_deg", r.OffsetElevationDeg, -90, 90, "°")
 	k.within("rotator.deadband_deg", r.DeadbandDeg, 0.05, 10, "°")
-	k.whole("rotator.min_interval_ms", r.MinIntervalMs, 50, 60000, "ms")
+	k.whole("rotator.min_interval_ms", r.MinIntervalMs, 0, 60000, "ms")
 	k.whole("rotator.settle_ms", r.SettleMs, 0, 60000, "ms")
 	k.within("rotator.limits.azimuth_min_deg", l.AzimuthMinDeg, -720, 720, "°")
 	k.within("rotator.limits.azimuth_max_deg", l.AzimuthMaxDeg, -720, 720, "°")

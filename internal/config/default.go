@@ -85,13 +85,26 @@ func Simulated() Config {
 	c.Rotator.Limits.AzimuthMaxDeg, c.Rotator.Limits.ElevationMaxDeg = 450, 180
 	c.Rotator.Limits.AzimuthSpeedDps, c.Rotator.Limits.ElevationSpeedDps, c.Rotator.Limits.AccelerationDps2 = 6, 2.7, 6
 	c.Rotator.Limits.DutyOnS = 0
-	c.Rotator.DeadbandDeg, c.Rotator.MinIntervalMs = 0.5, 200
+	c.Rotator.DeadbandDeg, c.Rotator.MinIntervalMs, c.Rotator.AbsoluteAzimuth = 0.2, 50, true
 	c.Rotator.Park = Park{AzimuthDeg: 90, ElevationDeg: 90}
 	r := defaultRadio()
 	r.Profile, r.Driver, r.Port, r.Baud = SimPort, "icom-ic9700", SimPort, 115200
 	c.Radio = []Radio{r}
+	c.Satellite = simulatedSatellites()
 	c.Elements.Sources = nil // the embedded elements: a simulated station needs no network
 	return c
+}
+
+// simulatedSatellites are well-known downlinks of the embedded elements.
+func simulatedSatellites() []Satellite {
+	return []Satellite{
+		{NoradID: 25544, Name: "ISS", DownlinkHz: 145_800_000, Mode: "FM", Priority: 5},
+		{NoradID: 27607, Name: "SO-50", DownlinkHz: 436_795_000, Mode: "FM", Priority: 5},
+		{NoradID: 39444, Name: "AO-73", DownlinkHz: 145_935_000, Mode: "USB", Priority: 5},
+		{NoradID: 24278, Name: "FO-29", DownlinkHz: 435_850_000, Mode: "USB", Priority: 5},
+		{NoradID: 44909, Name: "RS-44", DownlinkHz: 435_640_000, Mode: "USB", Priority: 5},
+		{NoradID: 7530, Name: "AO-7", DownlinkHz: 145_950_000, Mode: "USB", Priority: 5},
+	}
 }
 
 // clone copies c so that changing the copy's lists does not change c.
