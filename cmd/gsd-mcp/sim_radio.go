@@ -1,12 +1,12 @@
 package main
 
 import (
-	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"gsd-mcp/internal/sim"
-	"gsd-mcp/internal/unit"
 )
 
 func simRadioCmd() *cobra.Command {
@@ -14,8 +14,13 @@ func simRadioCmd() *cobra.Command {
 	var protocol, fault string
 	cmd := &cobra.Command{
 		Use:   "radio --protocol P --link PATH",
-		Short: "A simulated radio",
-		Args:  cobra.NoArgs,
+		Short: "A simulated radio: CAT control of one model",
+		Long: "A simulated radio that answers its model's control protocol, refuses what the model refuses, and puts\n" +
+			"out no power. It prints `ready PATH` when the port is there and ends on SIGTERM.\n\n" +
+			"Models: " + strings.Join(sim.RadioModels(), " ") + "\n" +
+			"Faults: " + faultNames(sim.RadioFaults()),
+		Example: "  gsd-mcp sim radio --protocol ic-9700 --link /tmp/radio &\n  rigctl -m 3081 -r /tmp/radio F 437550000 f",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			clk, err := simClock(f.start, f.rate, f.anchor)
 			if err != nil {
@@ -25,17 +30,26 @@ func simRadioCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if protocol != "ic-9700" {
-				return fmt.Errorf("no simulated radio is %q: choose ic-9700", unit.Printable(protocol, 40))
+			r, err := sim.NewRadio(protocol, clk)
+			if err != nil {
+				return err
 			}
-			r := sim.NewIC9700(clk)
 			r.SetFault(wrong)
-			return f.serve(cmd, clk, r, false, func() any { return r.Truth() })
+			return f.serve(cmd, clk, r, false, func() any {
+				t := r.Truth()
+				t.Time = t.Time.UTC().Truncate(time.Millisecond)
+				return t
+			})
 		},
 	}
 	f.register(cmd)
 	cmd.Flags().StringVar(&protocol, "protocol", "", "the model of the radio")
-	cmd.Flags().StringVar(&fault, "fault", "", "what goes wrong: "+faultNames(sim.RadioFaults()))
+	cmd.Flags().StringVar(&fault, "fault", "", "what goes wrong")
+	for name, values := range map[string][]string{"protocol": sim.RadioModels(), "fault": strings.Fields(faultNames(sim.RadioFaults()))} {
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err)
+		}
+	}
 	if err := cmd.MarkFlagRequired("protocol"); err != nil {
 		panic(err)
 	}

@@ -20,7 +20,8 @@ type icomSpec struct {
 	filter    bool   // mode frames carry a filter number
 	data      bool   // 1A 06: data mode
 	ptt       bool   // 1C 00 reads whether the transmitter is keyed
-	txHz      bool   // 1C 03 reads the frequency that would be transmitted
+	txHz      bool   // 1C 03 reads the frequency that would be transmitted; asked once where unsure
+	short     bool   // frequency data may come without the 1 GHz and 100 MHz digits
 }
 
 // Commands, with Icom's numbers.
@@ -63,7 +64,7 @@ func (s icomSpec) allows(b []byte) bool {
 	case civReadHz, civReadMode:
 		return arg(1)
 	case civSetHz:
-		return arg(6) && digits(b[1:])
+		return (arg(6) || s.short && arg(5)) && digits(b[1:])
 	case civSetMode:
 		return arg(2) && !s.filter || arg(3) && b[2] >= 1 && b[2] <= 3
 	case civSelect:
@@ -136,10 +137,11 @@ type icom struct {
 	selected Path // which side has the controls; "" when not known
 	upMode   Mode // of the uplink as last read; "" once an operator touched something
 	noTxHz   bool // this radio's firmware refuses 1C 03
+	hzBytes  int  // of frequency data, as this radio sends it
 }
 
 func newIcom(name string, s icomSpec, link Link) *icom {
-	r := &icom{icomSpec: s, name: name}
+	r := &icom{icomSpec: s, name: name, hzBytes: 5}
 	r.wire = &civ{link: link, rig: s.addr, allowed: s.allows, reply: s.caps.Reply, gap: s.caps.MinInterval, touched: func(Move) {
 		r.upMode = ""
 		if !s.whichBand {
@@ -302,7 +304,19 @@ func (r *icom) readHz(ctx context.Context, cmd ...byte) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return decodeBCD(b)
+	hz, err := decodeBCD(b)
+	if err != nil || !r.short {
+		return hz, err
+	}
+	r.hzBytes = min(len(b), 5)
+	if len(b) == 4 { // the leading digits are whatever makes it one of the bands
+		for _, band := range r.caps.Receive {
+			if full := band.MinHz/1e8*1e8 + hz; full >= band.MinHz && full <= band.MaxHz {
+				return full, nil
+			}
+		}
+	}
+	return hz, nil
 }
 
 // readMode reads the mode of what is selected (plain) or of a VFO. A mode this
@@ -381,7 +395,11 @@ func (r *icom) choose(ctx context.Context, p Path) error {
 		}
 	}
 	r.selected = ""
-	if err := r.wire.set(ctx, civSelect, code); err != nil {
+	err := r.wire.set(ctx, civSelect, code)
+	if r.short && errors.Is(err, errSilent) {
+		err = nil // an IC-821H may keep silent about a selection it has made
+	}
+	if err != nil {
 		return fmt.Errorf("select the %s: %w", p, err)
 	}
 	r.selected = p
@@ -391,7 +409,22 @@ func (r *icom) choose(ctx context.Context, p Path) error {
 // setHz sets a frequency and reads it back; twice, because an operator's dial
 // or a lost acknowledgement can come between.
 func (r *icom) setHz(ctx context.Context, hz int64, read ...byte) (int64, error) {
-	bcd, err := encodeBCD(hz, 5)
+	if r.short {
+		// How many digits this one takes is how many it sends; digits that are
+		// not sent keep their value, so a short one cannot change bands.
+		now, err := r.readHz(ctx, read...)
+		if err != nil {
+			return 0, err
+		}
+		if r.hzBytes == 4 && r.caps.band(now) != r.caps.band(hz) {
+			return now, fmt.Errorf("this radio is on %s and its CI-V cannot change bands: turn the bands at its front panel: %w", formatHz(now), ErrUnsupported)
+		}
+	}
+	sent := hz
+	if r.hzBytes == 4 {
+		sent = hz % 1e8
+	}
+	bcd, err := encodeBCD(sent, r.hzBytes)
 	if err != nil {
 		return 0, err
 	}
@@ -552,6 +585,11 @@ func (r *icom) tuneVFO(ctx context.Context, p Path, hz int64) (got int64, err er
 		return 0, ErrTransmitting
 	}
 	if r.byVFO {
+		if r.selected != Downlink {
+			if err := r.choose(ctx, Downlink); err != nil {
+				return 0, err
+			}
+		}
 		return r.setHz(ctx, hz, civVFOHz, vfo)
 	}
 	err = r.on(ctx, p, func() error {
@@ -594,6 +632,11 @@ func (r *icom) pathMode(ctx context.Context, p Path, m Mode) error {
 	}
 	switch {
 	case !r.dual && r.byVFO:
+		if r.selected != Downlink {
+			if err := r.choose(ctx, Downlink); err != nil {
+				return err
+			}
+		}
 		return r.setMode(ctx, m, false, vfo)
 	case r.dual && p == Uplink && !pair:
 		return fmt.Errorf("satellite mode is off, so SUB is no uplink: prepare the radio for a pass first: %w", ErrUnsupported)
@@ -606,139 +649,6 @@ func (r *icom) pathMode(ctx context.Context, p Path, m Mode) error {
 		}
 	}
 	return err
-}
-
-// Prepare sets up a pass. With an uplink it needs a cross-band pair on a model
-// with two bands; a model with VFOs gets split. MAIN (or VFO A) stays selected.
-func (r *icom) Prepare(ctx context.Context, down, up Tuning) error {
-	return r.fail("prepare", r.prepare(ctx, down, up))
-}
-
-func (r *icom) prepare(ctx context.Context, down, up Tuning) error {
-	zero := Tuning{}
-	for _, t := range []struct {
-		p Path
-		t Tuning
-	}{{Downlink, down}, {Uplink, up}} {
-		if err := r.caps.checkTuning(t.t); err != nil {
-			return fmt.Errorf("%s: %w", t.p, err)
-		}
-	}
-	if r.dual && down != zero && up != zero && r.caps.band(down.FrequencyHz) == r.caps.band(up.FrequencyHz) {
-		return fmt.Errorf("downlink %s and uplink %s are on the same band, which MAIN and SUB cannot share: use one path, or a second radio: %w",
-			formatHz(down.FrequencyHz), formatHz(up.FrequencyHz), ErrUnsupported)
-	}
-	down.FrequencyHz, up.FrequencyHz = r.caps.nearest(down.FrequencyHz), r.caps.nearest(up.FrequencyHz)
-	keyed, err := r.transmitting(ctx)
-	if err != nil {
-		return err
-	}
-	if keyed {
-		return ErrTransmitting
-	}
-	if err := r.preparePair(ctx, up != zero); err != nil {
-		return err
-	}
-	if err := r.choose(ctx, Downlink); err != nil {
-		return err
-	}
-	if !r.dual && r.byVFO {
-		return r.prepareVFOs(ctx, down, up)
-	}
-	if down != zero {
-		if err := r.prepareSide(ctx, Downlink, down); err != nil {
-			return err
-		}
-	}
-	if up == zero {
-		return nil
-	}
-	err = r.choose(ctx, Uplink)
-	if err == nil {
-		err = r.prepareSide(ctx, Uplink, up)
-	}
-	err = errors.Join(err, r.choose(context.WithoutCancel(ctx), Downlink))
-	if err != nil {
-		return err
-	}
-	return r.confirmPair(ctx, down, up)
-}
-
-// preparePair switches satellite mode or split on where an uplink is wanted.
-// Without one it is left as the operator has it.
-func (r *icom) preparePair(ctx context.Context, want bool) error {
-	have, err := r.readPair(ctx)
-	if err != nil || !want || have {
-		return err
-	}
-	cmd := r.pairCommand()
-	if cmd == nil { // IC-821H: from the front panel only
-		r.sat = yes
-		return nil
-	}
-	if err := r.wire.set(ctx, append(slices.Clone(cmd), on)...); err != nil && !errors.Is(err, errSilent) {
-		return fmt.Errorf("switch satellite mode or split on: %w", err)
-	}
-	if have, err = r.readPair(ctx); err == nil && !have {
-		err = fmt.Errorf("satellite mode or split was switched on and reads off: %w", ErrMismatch)
-	}
-	return err
-}
-
-// prepareSide sets what is selected.
-func (r *icom) prepareSide(ctx context.Context, p Path, t Tuning) error {
-	if _, err := r.setHzMoving(ctx, t.FrequencyHz, r.dual && p == Downlink); err != nil {
-		return fmt.Errorf("%s %s: %w", p, formatHz(t.FrequencyHz), err)
-	}
-	if t.Mode == "" {
-		return nil
-	}
-	if err := r.setMode(ctx, t.Mode, r.plain(), 0); err != nil {
-		return fmt.Errorf("%s: %w", p, err)
-	}
-	if p == Uplink {
-		r.upMode = t.Mode
-	}
-	return nil
-}
-
-func (r *icom) prepareVFOs(ctx context.Context, down, up Tuning) error {
-	for vfo, t := range []Tuning{down, up} {
-		if t == (Tuning{}) {
-			continue
-		}
-		if _, err := r.setHz(ctx, t.FrequencyHz, civVFOHz, byte(vfo)); err != nil {
-			return err
-		}
-		if t.Mode == "" {
-			continue
-		}
-		if err := r.setMode(ctx, t.Mode, false, byte(vfo)); err != nil {
-			return err
-		}
-	}
-	if up == (Tuning{}) {
-		return nil
-	}
-	return r.confirmUplink(ctx, up.FrequencyHz)
-}
-
-// confirmPair reads everything back once more: setting one side must not have
-// moved the other.
-func (r *icom) confirmPair(ctx context.Context, down, up Tuning) error {
-	if pair, err := r.readPair(ctx); err != nil || !pair {
-		return errors.Join(err, fmt.Errorf("satellite mode or split is off again: %w", ErrMismatch))
-	}
-	if down != (Tuning{}) {
-		got, err := r.readHz(ctx, r.hzCommand()...)
-		if err != nil {
-			return err
-		}
-		if r.caps.nearest(got) != down.FrequencyHz {
-			return fmt.Errorf("downlink is set to %s and reads %s: %w", formatHz(down.FrequencyHz), formatHz(got), ErrMismatch)
-		}
-	}
-	return r.confirmUplink(ctx, up.FrequencyHz)
 }
 
 // Halt makes sure that the radio receives. A radio whose state cannot be read

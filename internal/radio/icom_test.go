@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gsd-mcp/internal/clock"
 	"gsd-mcp/internal/sim"
 )
 
@@ -357,5 +358,45 @@ func wantFrames(t *testing.T, sent [][]byte, want ...string) {
 	t.Helper()
 	if got := bodies(sent); !slices.Equal(got, want) {
 		t.Errorf("on the wire: %v\n        want: %v", got, want)
+	}
+}
+
+func TestIC821HLearnsHowManyDigitsItSends(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		t.Run(map[bool]string{false: "five bytes", true: "four bytes"}[short], func(t *testing.T) {
+			made, err := sim.NewRadio("ic-821h", clock.System())
+			if err != nil {
+				t.Fatal(err)
+			}
+			dev := made.(*sim.Icom)
+			dev.ShortFrequencies(short)
+			dev.FrontPanelSatellite(true)
+			w := plug(t, dev)
+			r := mustLookup(t, "icom-ic821h").New(w)
+			down, up := Tuning{145_950_000, USB}, Tuning{435_140_000, LSB}
+			if err := r.Prepare(within(t), down, up); err != nil {
+				t.Fatal(err)
+			}
+			if tr := dev.Truth(); tr.Main != side(down) || tr.Sub != side(up) {
+				t.Fatalf("the radio is at %+v", tr)
+			}
+			if hz, err := r.Tune(within(t), Downlink, 145_953_210); hz != 145_953_210 || err != nil {
+				t.Errorf("Tune = %d, %v", hz, err)
+			}
+			st, err := r.Status(within(t))
+			if want := (Status{Downlink: Tuning{145_953_210, USB}, Uplink: up}); err != nil || st != want {
+				t.Errorf("Status = %+v, %v; want %+v", st, err, want)
+			}
+			_, err = r.Tune(within(t), Downlink, 437_800_000)
+			if short && (err == nil || !strings.Contains(err.Error(), "cannot change bands")) {
+				t.Errorf("a change of bands in eight digits = %v", err)
+			}
+			if got := dev.Truth().Main.FrequencyHz; got != 145_953_210 {
+				t.Errorf("MAIN moved to %d", got)
+			}
+			if err := r.Halt(within(t)); err != nil {
+				t.Errorf("Halt = %v", err)
+			}
+		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gsd-mcp/internal/spell"
 )
 
 // Models is the table of radios: every model that station.toml may name.
@@ -23,10 +25,8 @@ func Lookup(name string) (Model, error) {
 		names = append(names, m.Name)
 		all = append(append(all, m.Name), m.Aliases...)
 	}
-	if len(want) <= 64 {
-		if s, ok := closest(want, all); ok {
-			return Model{}, fmt.Errorf("radio %q is not known: did you mean %s?", printable(name), s)
-		}
+	if s := spell.Nearest(want, all); s != "" {
+		return Model{}, fmt.Errorf("radio %q is not known: did you mean %s?", printable(name), s)
 	}
 	return Model{}, fmt.Errorf("radio %q is not known: choose one of %s", printable(name), strings.Join(names, ", "))
 }

@@ -34,35 +34,3 @@ func joinModes(ms []Mode) string {
 
 // printable makes text from outside safe to put into an error.
 func printable(s string) string { return unit.Printable(s, 40) }
-
-// closest is the candidate with the least edit distance to s, if it is near
-// enough to be a typing error.
-func closest(s string, candidates []string) (string, bool) {
-	best, dist := "", 4
-	for _, c := range candidates {
-		if d := editDistance(s, c); d < dist {
-			best, dist = c, d
-		}
-	}
-	return best, best != ""
-}
-
-func editDistance(a, b string) int {
-	prev := make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := range len(a) {
-		row := make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(prev[j]+cost, prev[j+1]+1, row[j]+1)
-		}
-		prev = row
-	}
-	return prev[len(b)]
-}

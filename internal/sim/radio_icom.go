@@ -64,7 +64,7 @@ func NewIC9700(clk *clock.Clock) *IC9700 {
 	return newIcom(clk, icomModel{
 		addr: 0xA2, echo: true, dual: true, whichBand: true, byVFO: true, filter: true, data: true, ptt: true, txHz: true,
 		satellite: []byte{0x16, 0x5A},
-		bands:     [][2]int64{{144e6, 148e6}, {430e6, 450e6}, {1240e6, 1300e6}},
+		bands:     vhfBands(),
 	})
 }
 
@@ -84,6 +84,22 @@ func newIcom(clk *clock.Clock, m icomModel) *Icom {
 		"\x1b\x01": {0, 0x08, 0x85}, "\x18": {0x01}, "\x19\x00": {m.addr}, // TSQL tone, power switch, address
 	}
 	return r
+}
+
+// FrontPanelSatellite switches satellite mode as an operator does, on a model
+// whose wire cannot.
+func (r *Icom) FrontPanelSatellite(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.truth.Satellite = on
+}
+
+// ShortFrequencies makes the radio send and take frequencies without the 1 GHz
+// and 100 MHz digits, as some IC-821H do.
+func (r *Icom) ShortFrequencies(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fourBytes = on
 }
 
 // SetEcho says whether the wire brings the controller's own words back.
