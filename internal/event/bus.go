@@ -414,3 +414,6 @@ func (b *Bus) WatchStates() (<-chan struct{}, func()) {
 		b.mu.Unlock()
 	}
 }
+
+// Now is the station's time of day.
+func (b *Bus) Now() time.Time { return b.o.Clock.Now() }
