@@ -291,3 +291,29 @@ func TestTheMaskFollowsTheFile(t *testing.T) {
 		t.Errorf("site %+v", got)
 	}
 }
+
+func TestTheManualShowsTheExample(t *testing.T) {
+	const path = "../../docs/configuration.md"
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(doc), "```toml\n")
+	if len(blocks) != 3 {
+		t.Fatalf("%s has %d TOML blocks, want the smallest station and the example", path, len(blocks)-1)
+	}
+	small, _, _ := strings.Cut(blocks[1], "```\n")
+	if _, _, err := Parse(path, []byte(small)); err != nil {
+		t.Errorf("the smallest station in %s: %v", path, err)
+	}
+	if *update {
+		text := strings.Join(blocks[:2], "```toml\n") + "```toml\n" + string(Example()) + "```\n"
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if full, _, _ := strings.Cut(blocks[2], "```\n"); full != string(Example()) {
+		t.Errorf("%s does not show the example; refresh it with: go test ./internal/config -update", path)
+	}
+}

@@ -85,7 +85,7 @@ func Simulated() Config {
 	c.Rotator.Limits.AzimuthMaxDeg, c.Rotator.Limits.ElevationMaxDeg = 450, 180
 	c.Rotator.Limits.AzimuthSpeedDps, c.Rotator.Limits.ElevationSpeedDps, c.Rotator.Limits.AccelerationDps2 = 6, 2.7, 6
 	c.Rotator.Limits.DutyOnS = 0
-	c.Rotator.DeadbandDeg, c.Rotator.MinIntervalMs, c.Rotator.AbsoluteAzimuth = 0.2, 50, true
+	c.Rotator.DeadbandDeg, c.Rotator.MinIntervalMs, c.Rotator.AbsoluteAzimuth = 0.2, 0, true
 	c.Rotator.Park = Park{AzimuthDeg: 90, ElevationDeg: 90}
 	r := defaultRadio()
 	r.Profile, r.Driver, r.Port, r.Baud = SimPort, "icom-ic9700", SimPort, 115200

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -144,6 +146,19 @@ func TestAParkedAntennaIsAllowedWhereItParks(t *testing.T) {
 	})
 }
 
+func TestAHugeFileOfMistakesIsAnsweredSoonAndShortly(t *testing.T) {
+	data := bytes.Repeat([]byte("[[keep_out]]\nx=1\n"), maxFile/17)
+	start := time.Now()
+	_, _, err := Parse("f", data)
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	var e *Error
+	if !errors.As(err, &e) || len(e.Problems) != maxProblems+1 {
+		t.Errorf("%.200v: want %d problems and a count of the rest", err, maxProblems)
+	}
+}
+
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "station.toml")
@@ -177,7 +192,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func isNoConfig(err error) bool { return strings.HasPrefix(err.Error(), ErrNoConfig.Error()) }
+func isNoConfig(err error) bool { return errors.Is(err, ErrNoConfig) }
 
 func FuzzParseNeverPanicsAndNeverLetsNonsenseThrough(f *testing.F) {
 	a, err := txtar.ParseFile(mistakesFile)

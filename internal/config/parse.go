@@ -166,8 +166,14 @@ func (w *walk) err(shifted int) error {
 		}
 		return a.Column - b.Column
 	})
+	if more := len(w.problems) - maxProblems; more > 0 {
+		w.problems = append(w.problems[:maxProblems], Problem{File: w.file, What: fmt.Sprintf("and %d more", more), Fix: "correct these first"})
+	}
 	return &Error{w.problems}
 }
+
+// maxProblems is as much as anybody wants to read at once.
+const maxProblems = 50
 
 // place fills in where each problem is.
 func (w *walk) place(problems []Problem, shifted int) []Problem {

@@ -1,10 +1,10 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -214,7 +214,10 @@ func (w *walk) add(at mark, key, what, fix string) {
 
 // at turns an offset into a line and a column.
 func (w *walk) at(offset int) mark {
-	line := bytes.Count(w.data[:offset], []byte{'\n'})
+	line, exact := slices.BinarySearch(w.lines, offset)
+	if !exact {
+		line--
+	}
 	return mark{line + 1, offset - w.lines[line] + 1}
 }
 
