@@ -29,7 +29,20 @@ func Find(ctx context.Context, o *Orbit, site unit.Site, opt Options) ([]Pass, W
 // for the figures reported, centimetres.
 const (
 	roughReach = 0.13
-	exactReach = 0.016
+	nearReach  = 0.016
+	// Crossings are reported to the millisecond, also those that last minutes
+	// for a satellite far out, where SGP4's velocity is not quite the derivative
+	// of its position.
+	exactReachS = 1.5
+)
+
+// How good a sample has to be.
+type grade int
+
+const (
+	rough grade = iota // to look around
+	near               // for highest points and least ranges
+	exact              // for crossings and what is reported
 )
 
 // Steps while the satellite may be seen: 45 s in low orbit.
@@ -49,12 +62,14 @@ type finder struct {
 	low       float64 // radians
 	n         node
 	reach     float64 // seconds around n for looking around
-	near      float64 // and for figures
+	nearS     float64 // and for highest points
 	siteR     float64
 	siteDir   vec
 	footprint float64 // greatest central angle at which the satellite is up
 	motion    float64 // fastest motion of the satellite, rad/s
 	drift     float64 // fastest motion of the site and the orbit's plane, rad/s
+	fast      bool    // the satellite outruns the site
+	linger    float64 // seconds for which a satellite just past may still come into view, when fast
 	failed    bool    // SGP4 gave no position
 	evals     int
 }
@@ -77,6 +92,12 @@ func newFinder(o *Orbit, p spot, opt Options) *finder {
 	f.footprint = math.Acos(math.Min(1, f.siteR*math.Cos(f.low)/apogee)) - f.low
 	f.motion = 1.01 * math.Sqrt(mu*(2/perigee-1/math.Max(a, perigee))) / perigee
 	f.drift = spin*math.Hypot(f.siteDir.x, f.siteDir.y) + 3e-6 // nodes move 10° a day at most
+	slowest := math.Sqrt(mu*math.Max(0, a*(1-s.Eccentricity*s.Eccentricity))) / (apogee * apogee)
+	f.fast = slowest > 4*f.drift && f.footprint < 65*rad
+	// The part of the orbit in view opens like the square root of time as the
+	// plane comes near, the satellite moves in proportion to it: after this time
+	// it is ahead for good.
+	f.linger = 4 * f.drift * math.Tan(f.footprint+footprintMg) / (slowest * slowest)
 	return f
 }
 
@@ -100,11 +121,14 @@ type sample struct {
 	vel  vec     // Earth-fixed axes, inertial velocity
 }
 
-// at evaluates with a node no farther away than reach allows.
-func (f *finder) at(ts float64, exact bool) sample {
+// at evaluates with a node no farther away than the grade allows.
+func (f *finder) at(ts float64, g grade) sample {
 	limit := f.reach
-	if exact {
-		limit = f.near
+	switch g {
+	case near:
+		limit = f.nearS
+	case exact:
+		limit = exactReachS
 	}
 	if !f.n.ok || math.Abs(ts-f.n.ts) > limit {
 		f.n = f.o.node(nearest(ts))
@@ -114,7 +138,7 @@ func (f *finder) at(ts float64, exact bool) sample {
 		}
 		r := f.n.r.norm()
 		w := math.Max(f.n.v.norm()/r, math.Sqrt(mu/r)/r)
-		f.reach, f.near = roughReach/w, math.Max(0.6, exactReach/w)
+		f.reach, f.nearS = roughReach/w, math.Max(exactReachS, nearReach/w)
 	}
 	r, v := f.n.state(ts)
 	pos, vel := fixed(r, v, f.o.theta(ts))
@@ -152,11 +176,17 @@ func (f *finder) step(s sample) (seconds float64, fine bool) {
 	if ahead < 0 {
 		ahead += 2 * math.Pi
 	}
-	// The first bound forgets that the site moves, so it is too long; the second
-	// lets it move for that long, so it is safe.
 	cosOff := math.Cos(off)
-	if first := (ahead - halfWidth(width, cosOff)) / f.motion; first > 0 {
-		skip = math.Max(skip, (ahead-halfWidth(width+f.drift*first, cosOff))/f.motion)
+	now := halfWidth(width, cosOff)
+	switch {
+	case !f.fast:
+		skip = math.Max(skip, (math.Acos(math.Max(-1, math.Min(1, x)))-width)/(f.motion+f.drift))
+	case ahead < 2*math.Pi-halfWidth(width+f.drift*f.linger, cosOff): // and stays behind the site
+		// The first bound forgets that the site moves, so it is too long; the
+		// second lets it move for that long, so it is safe.
+		if first := (ahead - now) / f.motion; first > 0 {
+			skip = math.Max(skip, (ahead-halfWidth(width+f.drift*first, cosOff))/f.motion)
+		}
 	}
 	if skip > fineS {
 		return skip, false
@@ -219,7 +249,7 @@ func (f *finder) scan(ctx context.Context, from, to float64) []stay {
 		}
 		open = nil
 	}
-	cur := f.at(from, true)
+	cur := f.at(from, exact)
 	if f.in(cur) {
 		open = newStay(cur, true)
 	}
@@ -232,7 +262,11 @@ func (f *finder) scan(ctx context.Context, from, to float64) []stay {
 		if ts >= to {
 			ts, last = to, true
 		}
-		next := f.at(ts, last)
+		g := rough
+		if last {
+			g = exact
+		}
+		next := f.at(ts, g)
 		mid, peak := sample{}, false
 		split := false
 		if fine && cur.rate*next.rate < 0 {
@@ -268,7 +302,7 @@ func (f *finder) scan(ctx context.Context, from, to float64) []stay {
 				if a.ts >= open.rise {
 					f.offerClosest(open, a, b)
 				} else {
-					f.offerClosest(open, f.at(open.rise, true), b)
+					f.offerClosest(open, f.at(open.rise, exact), b)
 				}
 			}
 		}
@@ -291,7 +325,7 @@ func (f *finder) offerClosest(s *stay, a, b sample) {
 		if !(ts > lo.ts && ts < hi.ts) {
 			break
 		}
-		x := f.at(ts, true)
+		x := f.at(ts, near)
 		s.offerNear(x)
 		if math.Abs(x.away) < 1e-7 || hi.ts-lo.ts < 1e-3 {
 			break
@@ -325,7 +359,7 @@ func (f *finder) extremum(a, b sample) (sample, bool) {
 		return sample{}, false
 	}
 	lo, hi := a, b
-	x := f.at(ts, true)
+	x := f.at(ts, near)
 	for range 40 {
 		if math.Abs(x.rate) < 1e-10 || hi.ts-lo.ts < 1e-3 {
 			break
@@ -341,7 +375,7 @@ func (f *finder) extremum(a, b sample) (sample, bool) {
 		if !(ts > lo.ts && ts < hi.ts) {
 			break
 		}
-		x = f.at(ts, true)
+		x = f.at(ts, near)
 	}
 	return x, true
 }
@@ -355,7 +389,7 @@ func (f *finder) crossing(a, b sample, sign float64) (sample, bool) {
 	const slack = 5 // seconds that a rough sample may be wrong by
 	lo, hi := a.ts-slack, b.ts+slack
 	for range 60 {
-		x := f.at(ts, true)
+		x := f.at(ts, exact)
 		g := sign * (x.sin - f.sinLow)
 		if g < 0 {
 			lo = ts
@@ -437,10 +471,10 @@ func (f *finder) whole(s stay) float64 {
 // climb follows a stay outwards and returns its highest maximum.
 func (f *finder) climb(from, direction float64) (top, topSin float64) {
 	topSin = -2
-	cur := f.at(from, false)
+	cur := f.at(from, rough)
 	for math.Abs(cur.ts-from) < 86400 && f.in(cur) && !f.failed {
 		d := math.Min(maxFineS, fineStep*cur.pos.norm()/cur.vel.norm())
-		next := f.at(cur.ts+direction*d, false)
+		next := f.at(cur.ts+direction*d, rough)
 		a, b := cur, next
 		if direction < 0 {
 			a, b = next, cur
@@ -477,7 +511,7 @@ func (f *finder) find(ctx context.Context, opt Options) ([]Pass, Why, error) {
 	found := make([]Pass, 0, len(stays))
 	lowest := math.Sin(opt.MinElevationDeg * rad)
 	for _, s := range stays {
-		if s.topSin < lowest && math.Asin(s.topSin)*deg < opt.MinElevationDeg {
+		if opt.MinElevationDeg > 0 && s.topSin < lowest && math.Asin(s.topSin)*deg < opt.MinElevationDeg {
 			continue
 		}
 		found = append(found, f.pass(s, opt, decays && s.set >= to))
@@ -517,6 +551,14 @@ func (f *finder) pass(s stay, opt Options, ends bool) Pass {
 		AOS: f.event(s.rise), TCA: f.event(s.top), LOS: f.event(s.set),
 		Closest: f.o.at(s.nearest),
 	}
+	// A cut is where the caller put it, not a rounding of that.
+	if s.riseCut {
+		p.AOS.Time = opt.From.UTC()
+	}
+	if s.setCut && !ends {
+		p.LOS.Time = opt.To.UTC()
+	}
+	p.TCA.Time, p.Closest = within(p.TCA.Time, p), within(p.Closest, p)
 	named := s.top
 	if s.riseCut || s.setCut {
 		named = f.whole(s)
@@ -536,8 +578,18 @@ func (f *finder) pass(s stay, opt Options, ends bool) Pass {
 	return p
 }
 
+func within(t time.Time, p Pass) time.Time {
+	switch {
+	case t.Before(p.AOS.Time):
+		return p.AOS.Time
+	case t.After(p.LOS.Time):
+		return p.LOS.Time
+	}
+	return t
+}
+
 func (f *finder) event(ts float64) Event {
-	f.at(ts, true)
+	f.at(ts, exact)
 	l := f.o.look(&f.n, &f.p, ts)
-	return Event{Time: f.o.at(ts).Round(time.Microsecond), AzDeg: l.AzDeg, ElDeg: l.ElDeg, RangeKm: l.RangeKm}
+	return Event{Time: f.o.at(ts), AzDeg: l.AzDeg, ElDeg: l.ElDeg, RangeKm: l.RangeKm}
 }

@@ -14,8 +14,8 @@ const (
 )
 
 // clearance is how far the satellite stands over the mask, in degrees.
-func (f *finder) clearance(ts float64) (deg float64, s sample) {
-	s = f.at(ts, true)
+func (f *finder) clearance(ts float64, g grade) (degrees float64, s sample) {
+	s = f.at(ts, g)
 	d := s.pos.sub(f.p.at)
 	e, n, u := d.dot(f.p.east), d.dot(f.p.north), d.dot(f.p.up)
 	el := math.Atan2(u, math.Hypot(e, n)) / rad
@@ -38,55 +38,56 @@ func (f *finder) underMask(stays []stay) []stay {
 type maskPoint struct{ ts, clear float64 }
 
 func (f *finder) segments(out []stay, whole stay) []stay {
-	c, x := f.clearance(whole.rise)
+	c, x := f.clearance(whole.rise, exact)
 	prev := maskPoint{whole.rise, c}
 	before := prev
 	var open *stay
 	begin := func(ts float64, cut bool) {
-		open = newStay(f.at(ts, true), cut)
+		open = newStay(f.at(ts, exact), cut)
 	}
 	end := func(ts float64, cut bool) {
-		y := f.at(ts, true)
+		y := f.at(ts, exact)
 		open.set, open.setCut = ts, cut
 		open.offerTop(y, false)
 		open.offerNear(y)
 		if whole.top > open.rise && whole.top < open.set {
-			open.offerTop(f.at(whole.top, true), true)
+			open.offerTop(f.at(whole.top, near), true)
 		}
 		if whole.nearest > open.rise && whole.nearest < open.set {
-			open.offerNear(f.at(whole.nearest, true))
+			open.offerNear(f.at(whole.nearest, near))
 		}
 		out = append(out, *open)
 		open = nil
 	}
-	// A cut stay may begin above the mask; one that rises cannot.
-	if prev.clear >= 0 && whole.riseCut {
-		begin(prev.ts, true)
+	// A cut stay may begin above the mask, and a mask may be at its lowest where
+	// the satellite rises.
+	if prev.clear >= 0 {
+		begin(prev.ts, whole.riseCut)
 	}
 	last := x
 	for prev.ts < whole.set {
 		d := math.Min(maskMaxS, maskStep*last.pos.norm()/last.vel.norm())
 		ts := math.Min(prev.ts+d, whole.set)
-		c, y := f.clearance(ts)
+		c, y := f.clearance(ts, near)
 		now := maskPoint{ts, c}
 		// A peak or dip between the grid points that crosses the mask unseen.
 		if prev.clear < 0 && now.clear < 0 && prev.clear > before.clear && prev.clear >= now.clear && prev.clear > -0.5 {
 			if top := f.turn(before.ts, now.ts, 1); top.clear > 0 {
-				begin(f.maskRoot(before.ts, top.ts), false)
-				end(f.maskRoot(top.ts, now.ts), false)
+				begin(f.maskRoot(before.ts, top.ts, 1), false)
+				end(f.maskRoot(top.ts, now.ts, -1), false)
 			}
 		}
 		if open != nil && prev.clear > 0 && now.clear > 0 && prev.clear < before.clear && prev.clear <= now.clear && prev.clear < 0.5 {
 			if dip := f.turn(before.ts, now.ts, -1); dip.clear < 0 {
-				end(f.maskRoot(before.ts, dip.ts), false)
-				begin(f.maskRoot(dip.ts, now.ts), false)
+				end(f.maskRoot(before.ts, dip.ts, -1), false)
+				begin(f.maskRoot(dip.ts, now.ts, 1), false)
 			}
 		}
 		switch {
-		case open == nil && prev.clear < 0 && now.clear >= 0, open == nil && now.clear > 0 && !whole.riseCut && prev.ts == whole.rise:
-			begin(f.maskRoot(prev.ts, now.ts), false)
+		case open == nil && prev.clear < 0 && now.clear >= 0:
+			begin(f.maskRoot(prev.ts, now.ts, 1), false)
 		case open != nil && now.clear < 0:
-			end(f.maskRoot(prev.ts, now.ts), false)
+			end(f.maskRoot(prev.ts, now.ts, -1), false)
 		}
 		if open != nil {
 			open.offerTop(y, false)
@@ -100,13 +101,13 @@ func (f *finder) segments(out []stay, whole stay) []stay {
 	return out
 }
 
-// maskRoot bisects the crossing of the mask between two instants to 1 µs.
-func (f *finder) maskRoot(a, b float64) float64 {
-	ca, _ := f.clearance(a)
+// maskRoot bisects the crossing of the mask, upwards (sign 1) or downwards
+// (-1), between two instants to 1 µs. Where the ends, seen exactly, are on the
+// same side, the answer is the end nearest to the mask.
+func (f *finder) maskRoot(a, b, sign float64) float64 {
 	for b-a > 1e-6 {
 		m := (a + b) / 2
-		cm, _ := f.clearance(m)
-		if (cm < 0) == (ca < 0) {
+		if c, _ := f.clearance(m, exact); sign*c < 0 {
 			a = m
 		} else {
 			b = m
@@ -121,14 +122,14 @@ func (f *finder) turn(a, b, sign float64) maskPoint {
 	const g = 0.6180339887498949
 	for b-a > 1e-4 {
 		x, y := b-g*(b-a), a+g*(b-a)
-		cx, _ := f.clearance(x)
-		cy, _ := f.clearance(y)
+		cx, _ := f.clearance(x, near)
+		cy, _ := f.clearance(y, near)
 		if sign*cx > sign*cy {
 			b = y
 		} else {
 			a = x
 		}
 	}
-	c, _ := f.clearance((a + b) / 2)
+	c, _ := f.clearance((a+b)/2, near)
 	return maskPoint{(a + b) / 2, c}
 }

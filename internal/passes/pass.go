@@ -263,7 +263,7 @@ type Options struct {
 	// Horizon is the elevation of AOS and LOS, flat or by azimuth.
 	Horizon unit.Horizon
 	// MinElevationDeg is the least highest elevation of a pass; it does not
-	// move AOS and LOS.
+	// move AOS and LOS. 0 lets every pass through.
 	MinElevationDeg float64
 	// Refraction lifts every elevation that is compared with the horizon by
 	// Refraction; reported elevations stay geometric.
@@ -281,8 +281,8 @@ func (o Options) validate() error {
 		return fmt.Errorf("the window ends at %s, not after its start %s", o.To.Format(time.RFC3339), o.From.Format(time.RFC3339))
 	case d > maxWindow:
 		return fmt.Errorf("the window of %.0f days is over %.0f: ask for a shorter one", d.Hours()/24, maxWindow.Hours()/24)
-	case !(o.MinElevationDeg >= -90 && o.MinElevationDeg <= 90):
-		return fmt.Errorf("the least highest elevation %v° is outside -90..90", o.MinElevationDeg)
+	case !(o.MinElevationDeg >= 0 && o.MinElevationDeg <= 90):
+		return fmt.Errorf("the least highest elevation %v° is outside 0..90", o.MinElevationDeg)
 	}
 	if h := o.Horizon.Min(); !(h >= -90 && h < 90) || math.IsNaN(h) {
 		return fmt.Errorf("horizon %v° is outside -90..90", h)

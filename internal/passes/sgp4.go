@@ -34,7 +34,8 @@ import (
 //     (state.check) and decay is looked for (Orbit.decay).
 //  6. Its look angles use a spherical Earth (0.35° median, 90° worst) and its
 //     LatLongDeg turns 190° into 170°: never called. See frame.go.
-//  7. An inclination of exactly 180° divides by zero: nudged to 179.999°.
+//  7. An inclination of exactly 180° divides by zero, and SGP4 itself blows up
+//     on the way there: over 179.9° is refused. No satellite flies so.
 //  8. Catalogue numbers must have five digits: it is told 00000.
 
 // A propagator is one set inside go-satellite. It is immutable.
@@ -93,7 +94,12 @@ func libraryLines(s elements.Set, e time.Time) (l1, l2 string, turn float64, err
 	}
 	midnight := time.Date(e.Year(), e.Month(), e.Day(), 0, 0, 0, 0, time.UTC)
 	day := (e.Sub(midnight).Seconds() + 0.5) / 86400
-	incl := math.Min(s.InclinationDeg, 179.999)
+	if s.InclinationDeg > 179.9 {
+		return "", "", 0, &Error{
+			Kind: ErrPropagation, Satellite: s.Label(), At: s.Epoch,
+			Detail: fmt.Sprintf("SGP4 divides by zero at an inclination of 180°, this is %g°", s.InclinationDeg),
+		}
+	}
 	bstar := s.BStar * dragScale(s)
 	node := column8(s.RAANDeg)
 	if s.MeanMotion < deepRevsPerDay {
@@ -104,7 +110,7 @@ func libraryLines(s elements.Set, e time.Time) (l1, l2 string, turn float64, err
 	}
 	l1 = fmt.Sprintf("1 00000U 00000A   %02d%03d%s  .00000000  00000+0 %s 0  000",
 		e.Year()%100, e.YearDay(), strconv.FormatFloat(day, 'f', 8, 64)[1:], assumedPoint(bstar))
-	l2 = fmt.Sprintf("2 00000 %s %s %s %s %s %11.8f   00", column8(incl), node, seven(s.Eccentricity),
+	l2 = fmt.Sprintf("2 00000 %s %s %s %s %s %11.8f   00", column8(s.InclinationDeg), node, seven(s.Eccentricity),
 		column8(s.ArgPerigeeDeg), column8(s.MeanAnomalyDeg), s.MeanMotion)
 	if len(l1) != 68 || len(l2) != 68 {
 		return "", "", 0, fmt.Errorf("elements of %s do not fit the columns of SGP4: %q %q", s.Label(), l1, l2)
