@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 )
 
 // json reads OMM records: an array of objects, one object, or objects one
@@ -49,6 +50,15 @@ type ommJSON struct {
 // here is the place just after the token that was read last.
 func (j *ommJSON) here() place { return j.index.place(int(j.dec.InputOffset())) }
 
+// valueAhead is the place of the value after a key that was read last.
+func (j *ommJSON) valueAhead() place {
+	i := int(j.dec.InputOffset())
+	for i < len(j.index.data) && strings.IndexByte(" \t\r\n:", j.index.data[i]) >= 0 {
+		i++
+	}
+	return j.index.place(i)
+}
+
 func (j *ommJSON) broken(err error) {
 	at := j.here()
 	what := "JSON: " + err.Error()
@@ -72,7 +82,7 @@ func (j *ommJSON) object() bool {
 			j.broken(errors.New("a key was expected"))
 			return false
 		}
-		at := j.here()
+		at := j.valueAhead()
 		if tok, err = j.dec.Token(); err != nil {
 			j.broken(err)
 			return false
