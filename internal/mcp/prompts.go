@@ -13,7 +13,7 @@ const (
 
 // A Prompt is a text that a person picks and a model reads.
 type Prompt struct {
-	Name        string           `json:"name"` // [a-z][a-z0-9_]{2,40}
+	Name        string           `json:"name"` // [a-z][a-z0-9_]{2,47}
 	Title       string           `json:"title,omitempty"`
 	Description string           `json:"description,omitempty"`
 	Arguments   []PromptArgument `json:"arguments,omitempty"`

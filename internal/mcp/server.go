@@ -116,7 +116,7 @@ func New(o Options) *Server {
 // offered lists all versions for an error's data.supported.
 func (s *Server) offered() []string { return append(slices.Clone(s.modern), s.legacy...) }
 
-var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_]{2,40}$`) // dots are legal in MCP but break three clients
+var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_]{2,47}$`) // dots are legal in MCP but break three clients; 64 with a client's prefix
 
 // mustName panics on a name that some client would reject, or that is taken.
 func mustName(kind, name string, taken bool) {

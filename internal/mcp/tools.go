@@ -19,7 +19,7 @@ type Annotations struct {
 
 // A Tool is one action that a model may ask for.
 type Tool struct {
-	Name         string          // [a-z][a-z0-9_]{2,40}
+	Name         string          // [a-z][a-z0-9_]{2,47}
 	Title        string          // for people
 	Description  string          // when to use it and when not
 	InputSchema  json.RawMessage // an object that lets no unknown key through
