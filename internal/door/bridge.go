@@ -63,6 +63,8 @@ type BridgeOptions struct {
 // repeats the client's handshake and subscriptions, answers what was in flight
 // with an error, and says that the lists may have changed.
 //
+// A role that does not exist is an error at once.
+//
 // The error is an *UnreachableError when there is no daemon, at the start or
 // after waiting for one; a *RefusedError when the door sent the session away.
 // A read from stdin cannot be interrupted: when Bridge returns for another
@@ -79,6 +81,9 @@ func Bridge(ctx context.Context, stdin io.Reader, stdout io.Writer, o BridgeOpti
 	}
 	if o.Note == nil {
 		o.Note = func(string) {}
+	}
+	if _, err := limitRole(o.Role); err != nil {
+		return err
 	}
 	b := &bridge{
 		o: o, stdout: stdout, turn: make(chan struct{}, 1), eof: make(chan struct{}), told: make(chan struct{}, 1),
@@ -445,6 +450,9 @@ func (b *bridge) reconnect(ctx context.Context, r *backoff) (net.Conn, error) {
 			conn.Close()
 		}
 		if b.pause(ctx, r) != nil {
+			if !errors.Is(err, ErrUnreachable) {
+				err = &UnreachableError{b.o.Socket, err}
+			}
 			return nil, fmt.Errorf("the station went away and did not come back within %v: %w", b.o.ComeBack, err)
 		}
 	}

@@ -124,6 +124,7 @@ func TestNoPrivateMethodPassesTheBridge(t *testing.T) {
 	got := make(chan string, 100)
 	socket := socketPath(t)
 	script(t, socket, func(d *daemon) {
+		defer close(got)
 		for {
 			line, err := d.in.ReadString('\n')
 			if err != nil {
@@ -145,7 +146,6 @@ func TestNoPrivateMethodPassesTheBridge(t *testing.T) {
 	b.send(`{"jsonrpc":"2.0","method":"gsd/estop"}`, `{"jsonrpc":"2.0","id":99,"method":"ping"}`)
 	b.w.Close()
 	b.result()
-	close(got)
 	var all []string
 	for line := range got {
 		all = append(all, line)
@@ -328,6 +328,13 @@ func TestBridgeWithoutADaemon(t *testing.T) {
 	var u *UnreachableError
 	if !errors.Is(err, ErrUnreachable) || !errors.As(err, &u) || !strings.Contains(u.Error(), socket) || !strings.Contains(u.Hint(), "systemctl start gsd-mcp") {
 		t.Errorf("Bridge without a daemon = %v", err)
+	}
+}
+
+func TestBridgeRefusesARoleThatDoesNotExist(t *testing.T) {
+	b := startBridge(t, BridgeOptions{Socket: "/nowhere", Role: "root"})
+	if err := b.result(); err == nil || !strings.Contains(err.Error(), "want observer, operator or supervisor") {
+		t.Errorf("Bridge with role root = %v", err)
 	}
 }
 

@@ -245,7 +245,7 @@ func (d *Door) serve(ctx context.Context, c *net.UnixConn) {
 	}
 	d.o.Observe(Notice{Kind: SessionOpened, Session: s, Text: fmt.Sprintf("session %s opened by %s as %s", s.ID, peer, s.Caller.Role)})
 	o, end := d.options(s)
-	err = d.o.Server.Serve(ctx, in, &link{c}, o)
+	err = d.o.Server.Serve(ctx, &pacedReader{ctx, in, NewBudget(linesPerSecond, lineBurst)}, &link{c}, o)
 	end()
 	d.o.Observe(Notice{Kind: SessionClosed, Session: s, Text: fmt.Sprintf("session %s of %s closed after %v", s.ID, peer,
 		time.Since(s.Opened).Round(time.Second)), Err: err})
@@ -348,19 +348,31 @@ func (s *Session) heed(hello json.RawMessage) error {
 	s.Bridged = true
 	s.Build = unit.Printable(h.Build, 80)
 	s.ReadOnly = s.ReadOnly || h.ReadOnly
-	most := station.Supervisor
-	if h.Role != "" {
-		role, err := station.ParseRole(h.Role)
-		if err != nil {
-			return fmt.Errorf("the bridge asks to be limited to a role: %w", err)
-		}
-		most = role
+	most, err := limitRole(h.Role)
+	if err != nil {
+		return err
 	}
 	if h.ReadOnly {
 		most = min(most, station.Observer)
 	}
 	s.Caller.Role = min(s.Caller.Role, most)
 	return nil
+}
+
+// limitRole is the strongest role that a session wants to have, "" for all it
+// can get.
+func limitRole(name string) (station.Role, error) {
+	if name == "" {
+		return station.Supervisor, nil
+	}
+	role, err := station.ParseRole(name)
+	if err == nil && role == station.NoRole {
+		err = fmt.Errorf("role %q: want observer, operator or supervisor", name)
+	}
+	if err != nil {
+		return station.NoRole, fmt.Errorf("limit the session to a role: %w", err)
+	}
+	return role, nil
 }
 
 // A link writes to a client, and gives up on one that reads nothing.
