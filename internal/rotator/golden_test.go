@@ -42,22 +42,39 @@ type capture struct {
 func (c capture) tx() string { return unhex(c.TxHex) }
 func (c capture) rx() string { return unhex(c.RxHex) }
 
-// device answers as the fake device of the capture did: each request with the
-// next answer, and further ones with the last.
+// device answers as the fake device of the capture did: a request as the last
+// one in the capture that begins with the same byte, or else as the first.
 func (c capture) device() func(string) string {
-	var answers []string
+	first, answers := "", map[byte]string{}
+	var request string
 	for _, e := range c.Exchange {
-		if e.Dir == "rx" {
-			answers = append(answers, unhex(e.Hex))
+		switch bytes := unhex(e.Hex); {
+		case e.Dir == "tx":
+			request = bytes
+		case request != "":
+			if first == "" {
+				first = bytes
+			}
+			answers[request[0]] = bytes
+			request = ""
 		}
 	}
-	i := -1
-	return func(string) string {
-		if len(answers) == 0 {
-			return ""
+	return func(request string) string {
+		if a, ok := answers[request[0]]; ok {
+			return a
 		}
-		i = min(i+1, len(answers)-1)
-		return answers[i]
+		return first
+	}
+}
+
+// earlyRC2800 answers every request with the status of the axis last named.
+func earlyRC2800() func(string) string {
+	axis := "A"
+	return func(request string) string {
+		if request[0] == 'A' || request[0] == 'E' {
+			axis = request[:1]
+		}
+		return axis + "=45.6 S=9 M\r"
 	}
 }
 
@@ -139,8 +156,9 @@ type deviation struct{ sends, why string }
 // goldenCase compares one driver with one file of captures.
 type goldenCase struct {
 	driver, file string
-	keep         func(capture) bool   // nil: all
-	deviations   map[string]deviation // by command, or "command | note"
+	device       func() func(string) string // nil: as in the capture
+	keep         func(capture) bool         // nil: all
+	deviations   map[string]deviation       // by command, or "command | note"
 }
 
 func TestBytesEqualHamlibsWhereHamlibIsRight(t *testing.T) {
@@ -167,7 +185,11 @@ func TestBytesEqualHamlibsWhereHamlibIsRight(t *testing.T) {
 					want = dev.sends
 				}
 				var err error
-				got := on(t, d, c.device(), func(ctx context.Context, r rotator.Rotator) { err = do(ctx, r) })
+				device := c.device()
+				if g.device != nil {
+					device = g.device()
+				}
+				got := on(t, d, device, func(ctx context.Context, r rotator.Rotator) { err = do(ctx, r) })
 				if errors.Is(err, errNotOffered) {
 					continue
 				}
@@ -269,6 +291,17 @@ func TestAnswersAreReadStrictly(t *testing.T) {
 }
 
 func goldenCases() []goldenCase {
+	decimals := "whole degrees, as in the manual; Hamlib 4.5.4 writes six decimals of a float32 (a defect, mended later)"
+	dcu := map[string]deviation{"P 12.5 0": {"AP1013;AM1;", "half away from zero; printf rounds half to even"}}
+	rc2800 := map[string]deviation{}
+	early := map[string]deviation{"p": {"A\rE\r", "Hamlib 4.5.4 does not ask for elevation"}}
+	for cmd, angles := range map[string][2]string{
+		"P 0 0": {"0", "0"}, "P 12.34 56.78": {"12", "57"}, "P 12.5 45.5": {"13", "46"}, "P 90 45.5": {"90", "46"}, "P 180 90": {"180", "90"},
+		"P 359.4 0.4": {"359", "0"}, "P 359.9 45.5": {"360", "46"}, "P 360 180": {"360", "180"},
+	} {
+		rc2800[cmd] = deviation{"A" + angles[0] + "\rE" + angles[1] + "\r", decimals}
+		early[cmd] = deviation{"A\r" + angles[0] + "\r\rE\r" + angles[1] + "\r\r", "early firmware takes the azimuth in three steps too; Hamlib 4.5.4 sends the new form"}
+	}
 	overlap := "K3NG and Yaesu mounts turn to 450°; the protocol sets no limit"
 	half := "half away from zero; printf rounds half to even"
 	folded := "a negative azimuth is another mechanical position; folding it by 360° turns the other way round"
@@ -298,6 +331,14 @@ func goldenCases() []goldenCase {
 		}},
 		{driver: "rot2prog", file: "spid_rot2prog", deviations: spidDeviations()},
 		{driver: "md01", file: "spid_md01", deviations: spidDeviations()},
+		{driver: "rc2800", file: "rc2800", deviations: rc2800},
+		{driver: "rc2800early", file: "rc2800_early_azel", device: earlyRC2800, deviations: early},
+		{driver: "dcu1", file: "dcu1", keep: noElevation, deviations: dcu},
+		{driver: "rotorez", file: "rotorez", keep: noElevation, deviations: dcu},
+		{driver: "rotorez", file: "rotorcard", keep: noElevation, deviations: dcu},
+		{driver: "erc", file: "erc", keep: noElevation, deviations: dcu},
+		{driver: "yrc1", file: "yrc1", keep: noElevation, deviations: dcu},
+		{driver: "rt21", file: "rt21"},
 	}
 }
 
@@ -363,7 +404,22 @@ func readingCases() []readingCase {
 		"reply variant: digit >9": "", "reply variant: PH=0": "", "reply variant: 0x57 inside payload": "", "reply variant: all zero digits": "",
 		"reply variant: 5-byte reply": "", "reply variant: 0x58 start, 0.01 deg variant": "", "silent device": "",
 	}
+	rc2800 := map[string]string{
+		"reply variant: spaced P=": "98.1 43.7", "reply variant: new format": "98.1 43.7", "reply variant: three-digit": "100 90",
+		"reply variant: negative": "-359.9 10", "reply variant: CRLF": "98.1 43.7", "reply variant: LF CR": "98.1 43.7",
+		"reply variant: stream interleaved": "98.1 43.7", "device echoes": "123.4 45.6",
+		"reply variant: E error 05": "", "reply variant: A error": "", "reply variant: wrong axis": "", "reply variant: no value": "",
+		"reply variant: short": "", "silent device": "",
+	}
 	return []readingCase{
+		{driver: "rc2800", file: "rc2800", readings: rc2800},
+		{driver: "rotorez", file: "rotorez", readings: map[string]string{
+			"reply variant: Idiom ;xxx": "123 0", "reply variant: trailing": "123 0", "reply variant: 360": "0 0", "silent device": "",
+		}},
+		{driver: "rt21", file: "rt21", readings: map[string]string{
+			"reply variant: padded": "5.1 0", "reply variant: full": "123.4 0", "reply variant: no pad": "5.1 0", "reply variant: 360.0": "0 0",
+			"reply variant: negative": "",
+		}},
 		{driver: "easycomm3", file: "easycomm3", readings: easycomm},
 		{driver: "gs232a", file: "gs232a", readings: gs232},
 		{driver: "gs232b", file: "gs232b", readings: gs232},

@@ -2,8 +2,10 @@ package rotator_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,16 @@ import (
 	"gsd-mcp/internal/sim"
 	"gsd-mcp/internal/unit"
 )
+
+// The tests at real ports wait for devices and hardly compute, so more of them
+// than the machine has processors may run at a time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // served is a simulated controller on a real pseudo-terminal, at 20 times the
 // speed of time.
@@ -97,7 +109,7 @@ func TestRotctlReadsMovesAndStopsTheSimulatedMount(t *testing.T) {
 			eventually(t, "set by rotctl to 100/40", isAt(m, d.Caps.AzimuthOnly, 100, 40, d.Caps.ResolutionDeg))
 			if d.Caps.Feedback {
 				var az, el float64
-				if out := do("p"); d.Caps.AzimuthOnly {
+				if out := do("p"); d.Caps.AzimuthOnly || d.Hamlib == 1003 { // 1003 does not ask for elevation
 					fmt.Sscan(out, &az)
 				} else if n, _ := fmt.Sscan(out, &az, &el); n != 2 || math.Abs(el-40) > d.Caps.ResolutionDeg {
 					t.Errorf("rotctl read %q, want 40 for elevation", out)

@@ -22,6 +22,13 @@ func Drivers() []Driver {
 		rot1progDriver(),
 		rot2progDriver(),
 		md01Driver(),
+		rc2800Driver(),
+		rc2800EarlyDriver(),
+		dcu1Driver(),
+		rotorezDriver(),
+		ercDriver(),
+		yrc1Driver(),
+		rt21Driver(),
 	}
 }
 

@@ -58,6 +58,8 @@ type wire struct {
 	allowed string
 	caps    Caps
 
+	azFloor float64 // no reading is below
+
 	written time.Time // end of the last write
 	cut     bool      // the controller may hold half a command of ours
 	unsure  bool      // replies cannot be matched to requests
@@ -65,7 +67,7 @@ type wire struct {
 }
 
 func newWire(d Driver, link Link) wire {
-	return wire{name: d.Name, link: link, allowed: d.Allowed, caps: d.Caps, unsure: true}
+	return wire{name: d.Name, link: link, allowed: d.Allowed, caps: d.Caps, azFloor: readAzMin, unsure: true}
 }
 
 // write sends one frame in one call.
@@ -177,7 +179,7 @@ func (w *wire) position(ctx context.Context, ask func(context.Context) (unit.AzE
 		defer cancel()
 		at, err := ask(ctx)
 		if err == nil {
-			err = checkReading(at)
+			err = w.checkReading(at)
 		}
 		w.count(err)
 		return at, err
@@ -266,12 +268,12 @@ func (w *wire) checkRange(to unit.AzEl) error {
 }
 
 // checkReading refuses a position that no rotator can have.
-func checkReading(at unit.AzEl) error {
-	if readAzMin <= at.AzDeg && at.AzDeg <= readAzMax && readElMin <= at.ElDeg && at.ElDeg <= readElMax {
+func (w *wire) checkReading(at unit.AzEl) error {
+	if w.azFloor <= at.AzDeg && at.AzDeg <= readAzMax && readElMin <= at.ElDeg && at.ElDeg <= readElMax {
 		return nil
 	}
-	return fmt.Errorf("%w: %v° azimuth, %v° elevation is outside %d..%d, %d..%d, the widest travel of any rotator",
-		ErrBadReply, at.AzDeg, at.ElDeg, readAzMin, readAzMax, readElMin, readElMax)
+	return fmt.Errorf("%w: %v° azimuth, %v° elevation is outside %v..%d, %d..%d, the widest travel of any rotator",
+		ErrBadReply, at.AzDeg, at.ElDeg, w.azFloor, readAzMax, readElMin, readElMax)
 }
 
 // tenths writes an angle with one decimal, rounded half away from zero. printf

@@ -395,6 +395,13 @@ func rotatorProtocols() []rotatorProtocol {
 		{"rot1prog", NewRot1Prog},
 		{"rot2prog", NewRot2Prog},
 		{"md01", NewMD01},
+		{"rc2800", NewRC2800},
+		{"rc2800early", NewRC2800},
+		{"dcu1", NewDCU1},
+		{"rotorez", NewRotorEZ},
+		{"erc", NewERC},
+		{"yrc1", NewYRC1},
+		{"rt21", NewRT21},
 	}
 }
 
