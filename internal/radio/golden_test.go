@@ -197,7 +197,7 @@ func TestOtherIcomsWriteWhatHamlibWrites(t *testing.T) {
 		{"icom-ic705", "icom_ic705", "M PKTFM 0", 1, nil, mode(FMD), nil},
 	}
 	for _, tt := range tests {
-		t.Run(tt.model+"/"+tt.cmd, func(t *testing.T) {
+		bubble(t, tt.model+"/"+tt.cmd, func(t *testing.T) {
 			m := mustLookup(t, tt.model)
 			dev, err := sim.NewRadio(m.Aliases[0], clock.System())
 			if err != nil {

@@ -178,14 +178,14 @@ func TestIC9700DoesNotPrepareWhileItTransmits(t *testing.T) {
 }
 
 func TestIC9700HaltOnlyEverSwitchesOff(t *testing.T) {
-	t.Run("receiving: a question is enough", func(t *testing.T) {
+	bubble(t, "receiving: a question is enough", func(t *testing.T) {
 		r, _, w := plugIC9700(t)
 		if err := r.Halt(within(t)); err != nil {
 			t.Fatal(err)
 		}
 		wantFrames(t, w.takeSent(), "1c00")
 	})
-	t.Run("keyed: off, and confirmed", func(t *testing.T) {
+	bubble(t, "keyed: off, and confirmed", func(t *testing.T) {
 		r, dev, w := plugIC9700(t)
 		press(t, w, dev, "1c0001")
 		if !dev.Truth().Transmitting {
@@ -196,7 +196,7 @@ func TestIC9700HaltOnlyEverSwitchesOff(t *testing.T) {
 		}
 		wantFrames(t, w.takeSent(), "1c00", "1c0000", "1c00")
 	})
-	t.Run("stuck: says so after three tries", func(t *testing.T) {
+	bubble(t, "stuck: says so after three tries", func(t *testing.T) {
 		r, dev, w := plugIC9700(t)
 		press(t, w, dev, "1c0001")
 		dev.SetFault(sim.RadioStuckPTT)
@@ -206,7 +206,7 @@ func TestIC9700HaltOnlyEverSwitchesOff(t *testing.T) {
 		}
 		wantFrames(t, w.takeSent(), "1c00", "1c0000", "1c00", "1c0000", "1c00", "1c0000", "1c00")
 	})
-	t.Run("mute: off is sent all the same", func(t *testing.T) {
+	bubble(t, "mute: off is sent all the same", func(t *testing.T) {
 		r, dev, w := plugIC9700(t)
 		dev.SetFault(sim.RadioMute)
 		if err := r.Halt(within(t)); err == nil {
@@ -240,8 +240,7 @@ func TestIC9700SurvivesFaults(t *testing.T) {
 		if name == "" {
 			name = "healthy"
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		bubble(t, name, func(t *testing.T) {
 			r, dev, _ := plugIC9700(t)
 			ctx := within(t)
 			if tt.fault != sim.RadioAckLost {
@@ -363,7 +362,7 @@ func wantFrames(t *testing.T, sent [][]byte, want ...string) {
 
 func TestIC821HLearnsHowManyDigitsItSends(t *testing.T) {
 	for _, short := range []bool{false, true} {
-		t.Run(map[bool]string{false: "five bytes", true: "four bytes"}[short], func(t *testing.T) {
+		bubble(t, map[bool]string{false: "five bytes", true: "four bytes"}[short], func(t *testing.T) {
 			made, err := sim.NewRadio("ic-821h", clock.System())
 			if err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gsd-mcp/internal/clock"
@@ -135,3 +136,8 @@ func within(t testing.TB) context.Context {
 
 // bg is for drivers whose own deadlines end every call.
 func bg() context.Context { return context.Background() }
+
+// bubble runs a subtest in fake time.
+func bubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
