@@ -14,10 +14,11 @@ import (
 // probe finds out whether one record keeps the whole outbox back. A broker
 // that takes a small harmless message in its place refuses the record: it is
 // put aside, declared, and the rest goes on. One that takes nothing has another
-// trouble, and nothing is put aside.
+// trouble, and nothing is put aside. The record gets one more chance after the
+// first canary that passes: a broker that has just recovered takes both.
 func (s *session) probe() error {
 	for _, l := range s.p.lanes() {
-		if l.fails < poisonAfter || l.fails%2 != 0 {
+		if l.fails < poisonAfter {
 			continue
 		}
 		recs, err := l.j.Read(l.j.Cursor(), 1)
@@ -25,17 +26,21 @@ func (s *session) probe() error {
 			return outboxError{err}
 		}
 		if len(recs) == 0 || recs[0].Seq != l.suspect {
-			l.suspect, l.fails = 0, 0
+			l.suspect, l.fails, l.accused = 0, 0, false
 			continue
 		}
 		if err := s.say(s.p.topic("events/hub/canary"), false, s.p.canary()); err != nil {
 			l.fails++
+			l.accused = false
 			return fmt.Errorf("%w: %w", errRefusesAll, err)
+		}
+		if !l.accused {
+			l.accused = true
+			continue
 		}
 		if s.p.poisoned >= maxPoisoned {
 			s.p.degrade(reasonPayload, fmt.Sprintf("record %d of %s is refused too, after %d that were put aside in a row: nothing more is put aside until one is taken",
 				l.suspect, l.name, s.p.poisoned))
-			l.fails++
 			continue
 		}
 		r := recs[0]
@@ -58,7 +63,7 @@ func (s *session) probe() error {
 		}
 		s.p.log.Error("the broker refuses an event; it was put aside", "stream", l.name, "sequence", r.Seq, "bytes", len(r.Data))
 		s.p.poisoned++
-		l.sent, l.suspect, l.fails = r.Seq, 0, 0
+		l.sent, l.suspect, l.fails, l.accused = r.Seq, 0, 0, false
 		s.window = s.p.c.Window
 	}
 	return nil

@@ -25,7 +25,7 @@ const (
 	flapsFor = 3 // quick ends in a row that are called a duplicate client id
 
 	suspectAfter = 2 // sessions in a row that died on the same record: send alone
-	poisonAfter  = 4 // then ask with a canary whether the broker takes anything
+	poisonAfter  = 4 // then ask with canaries whether the broker takes anything
 	maxPoisoned  = 3 // records put aside without a success between them
 )
 
@@ -66,6 +66,7 @@ type lane struct {
 
 	suspect uint64 // the record at the head when sessions died
 	fails   int    // how many in a row
+	accused bool   // the broker took a canary before the last of them
 }
 
 // New checks the configuration and makes a publisher. It connects to nothing.

@@ -92,7 +92,7 @@ func (l *lane) blame() {
 		return
 	}
 	if head := l.q[0].rec.Seq; head != l.suspect {
-		l.suspect, l.fails = head, 0
+		l.suspect, l.fails, l.accused = head, 0, false
 	}
 	l.fails++
 }
@@ -337,7 +337,7 @@ func (s *session) acked(l *lane) error {
 	}
 	l.q = l.q[1:]
 	if l.fails > 0 {
-		l.suspect, l.fails = 0, 0
+		l.suspect, l.fails, l.accused = 0, 0, false
 		s.window = s.p.c.Window
 		for _, other := range s.p.lanes() {
 			if other.fails >= suspectAfter {
