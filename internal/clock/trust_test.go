@@ -115,11 +115,13 @@ func TestStepsAreNoticedWithinASecondAndCountedOnce(t *testing.T) {
 			time.Sleep(90 * time.Second)
 			k.set(func() { k.step += 150 * time.Millisecond })
 			time.Sleep(10 * time.Second)
+			synctest.Wait()
 			if len(steps) != 0 {
 				t.Fatalf("a move of 150 ms was a step: %+v", steps)
 			}
 			k.set(func() { k.step += step - 150*time.Millisecond })
 			time.Sleep(1001 * time.Millisecond)
+			synctest.Wait()
 			if len(steps) != 1 || steps[0].StepBy != step {
 				t.Fatalf("steps %+v, want one by %v within a second", steps, step)
 			}

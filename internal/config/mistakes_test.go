@@ -150,12 +150,12 @@ func TestAHugeFileOfMistakesIsAnsweredSoonAndShortly(t *testing.T) {
 	data := bytes.Repeat([]byte("[[keep_out]]\nx=1\n"), maxFile/17)
 	start := time.Now()
 	_, _, err := Parse("f", data)
-	if took := time.Since(start); took > 20*time.Second {
+	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	var e *Error
 	if !errors.As(err, &e) || len(e.Problems) != maxProblems+1 {
-		t.Errorf("%.200v: want %d problems and a count of the rest", err, maxProblems)
+		t.Errorf("%.200v: want %d problems and a word about the rest", err, maxProblems)
 	}
 }
 

@@ -166,8 +166,8 @@ func (w *walk) err(shifted int) error {
 		}
 		return a.Column - b.Column
 	})
-	if more := len(w.problems) - maxProblems; more > 0 {
-		w.problems = append(w.problems[:maxProblems], Problem{File: w.file, What: fmt.Sprintf("and %d more", more), Fix: "correct these first"})
+	if len(w.problems) > maxProblems {
+		w.problems = append(w.problems[:maxProblems], Problem{File: w.file, What: "there are more mistakes", Fix: "correct these first"})
 	}
 	return &Error{w.problems}
 }

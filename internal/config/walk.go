@@ -42,11 +42,12 @@ func newWalk(file string, data []byte) *walk {
 	return w
 }
 
-// run visits the whole file. A syntax error ends it.
+// run visits the whole file. A syntax error ends it, and so do too many
+// mistakes.
 func (w *walk) run(root reflect.Type) {
 	w.parser.Reset(w.data)
 	table, path, ok := root, "", true
-	for w.parser.NextExpression() {
+	for len(w.problems) <= maxProblems && w.parser.NextExpression() {
 		e := w.parser.Expression()
 		switch e.Kind {
 		case unstable.Table, unstable.ArrayTable:
