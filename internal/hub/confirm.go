@@ -28,9 +28,17 @@ func (s *session) subscribe() {
 		if len(m.Payload()) > maxConfirmation {
 			return
 		}
-		select {
-		case s.confirm <- append([]byte(nil), m.Payload()...):
-		default: // the topic is retained: the next one says more
+		b := append([]byte(nil), m.Payload()...)
+		for {
+			select {
+			case s.confirm <- b:
+				return
+			default:
+			}
+			select {
+			case <-s.confirm: // the newest says most
+			default:
+			}
 		}
 	})
 }

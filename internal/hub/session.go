@@ -53,7 +53,7 @@ const tick = 200 * time.Millisecond
 // runSession connects, delivers until something ends it, and says what.
 func (p *Publisher) runSession() error {
 	p.connecting()
-	s := &session{p: p, n: p.nextSession(), lost: make(chan error, 1), confirm: make(chan []byte, 4), window: p.c.Window,
+	s := &session{p: p, n: p.nextSession(), lost: make(chan error, 1), confirm: make(chan []byte, 16), window: p.c.Window,
 		states: map[string]*stateTopic{}, wake: [2]<-chan struct{}{p.crit.j.Wake(), p.info.j.Wake()}}
 	for _, l := range p.lanes() {
 		l.sent, l.q = l.j.Cursor(), nil
