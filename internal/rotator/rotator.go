@@ -43,6 +43,11 @@ type Status struct {
 	Raw    string // the registers as read, printable
 }
 
+// A Pacer can be told how much time to leave between two exchanges.
+type Pacer interface {
+	Pace(gap time.Duration)
+}
+
 // A Link is the wire that a driver owns. The deadline of ctx bounds each call
 // and its cancellation ends it at once; a call that ran out of time returns an
 // error for which errors.Is(err, os.ErrDeadlineExceeded) or ctx.Err() holds.

@@ -29,6 +29,7 @@ func Drivers() []Driver {
 		ercDriver(),
 		yrc1Driver(),
 		rt21Driver(),
+		rotctldDriver(),
 	}
 }
 

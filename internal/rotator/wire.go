@@ -85,6 +85,10 @@ func (w *wire) write(ctx context.Context, frame string) error {
 	return err
 }
 
+// Pace sets the least time between two exchanges. Only a simulated station
+// may: its time runs faster than the wire's.
+func (w *wire) Pace(gap time.Duration) { w.caps.MinInterval = gap }
+
 // send waits until the line may be used again, drops what has been received,
 // which can only answer something older, and sends a frame.
 func (w *wire) send(ctx context.Context, frame string) error {

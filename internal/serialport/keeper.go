@@ -115,7 +115,7 @@ func (k *Keeper) open(ctx context.Context) (p *Port, real string, err error) {
 	k.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, openBound+cfg.Settle)
 	defer cancel()
-	real, _ = filepath.EvalSymlinks(cfg.Path) // an error comes out of opening
+	real, _ = filepath.EvalSymlinks(cfg.Path) // an error comes out of opening; tcp:// is no file
 	p, err = openCounted(ctx, cfg, &k.c)
 	return p, real, err
 }
@@ -133,6 +133,9 @@ func (k *Keeper) watch(ctx context.Context, p *Port, real string) error {
 				return l.err
 			}
 		case <-look.C:
+			if !p.tty {
+				continue
+			}
 			now, err := filepath.EvalSymlinks(p.path)
 			if err != nil {
 				return fmt.Errorf("port %s: %w: its name has vanished", show(p.path), ErrUnplugged)

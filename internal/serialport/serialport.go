@@ -57,8 +57,8 @@ const (
 
 // Config says which port and how.
 type Config struct {
-	Path   string        // a tty, or a link to one such as /dev/serial/by-id/...
-	Baud   int           // one of Bauds
+	Path   string        // a tty, or a link to one such as /dev/serial/by-id/...; or tcp://host:port of a device server
+	Baud   int           // one of Bauds; nothing for tcp
 	Stop2  bool          // two stop bits instead of one; always 8 data bits, no parity, no handshake
 	HangUp bool          // drop DTR and RTS at the last close: where a line keys a transmitter. Otherwise a restart makes no edge, which spares boards that reset on one.
 	Settle time.Duration // after opening: read and drop what a board that has just been reset says
@@ -78,6 +78,9 @@ func (c Config) Validate() error {
 	if c.Path == "" {
 		return errors.New("no port given: set port to a name in /dev/serial/by-id")
 	}
+	if _, ok := tcpAddress(c.Path); ok {
+		return nil
+	}
 	if !slices.Contains(Bauds(), c.Baud) {
 		return fmt.Errorf("port %s: baud %d is not one of %v", show(c.Path), c.Baud, Bauds())
 	}
@@ -90,7 +93,8 @@ type Port struct {
 	path     string
 	identity string
 	perByte  time.Duration
-	f        *os.File
+	f        wire
+	tty      bool // false: a TCP connection
 	c        *counters
 	closed   atomic.Bool
 	closeErr chan error
@@ -116,7 +120,7 @@ func openCounted(ctx context.Context, cfg Config, c *counters) (*Port, error) {
 	}
 	opened := make(chan result, 1)
 	go func() { // open(2) of a sick adapter can hang
-		p, err := open(cfg, c)
+		p, err := open(ctx, cfg, c)
 		opened <- result{p, err}
 	}()
 	var p *Port
@@ -143,7 +147,18 @@ func openCounted(ctx context.Context, cfg Config, c *counters) (*Port, error) {
 	return p, nil
 }
 
-func open(cfg Config, c *counters) (*Port, error) {
+// A wire is what a Port needs of a file or a connection.
+type wire interface {
+	io.ReadWriteCloser
+	syscall.Conn
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+}
+
+func open(ctx context.Context, cfg Config, c *counters) (*Port, error) {
+	if address, ok := tcpAddress(cfg.Path); ok {
+		return openTCP(ctx, cfg, address, c)
+	}
 	real, err := filepath.EvalSymlinks(cfg.Path)
 	if err != nil {
 		return nil, openError(cfg.Path, err)
@@ -181,7 +196,7 @@ func open(cfg Config, c *counters) (*Port, error) {
 		bits = 11
 	}
 	return &Port{
-		path: cfg.Path, identity: id, f: f, c: c,
+		path: cfg.Path, identity: id, f: f, tty: true, c: c,
 		perByte:  time.Duration(bits) * time.Second / time.Duration(cfg.Baud),
 		closeErr: make(chan error, 1),
 	}, nil
@@ -341,8 +356,10 @@ func (p *Port) wireError(err error) error {
 	switch {
 	case p.closed.Load(), errors.Is(err, os.ErrClosed):
 		return os.ErrClosed
-	// A hung-up tty reads as end of file or EIO; USB adapters add ENXIO, ENODEV.
-	case err == io.EOF, errors.Is(err, unix.EIO), errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
+	// A hung-up tty reads as end of file or EIO; USB adapters add ENXIO, ENODEV;
+	// the rest is TCP.
+	case err == io.EOF, errors.Is(err, unix.EIO), errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV),
+		errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ETIMEDOUT):
 		return fmt.Errorf("%w (%w)", ErrUnplugged, err)
 	}
 	return err
@@ -350,6 +367,9 @@ func (p *Port) wireError(err error) error {
 
 // Discard drops what has been received and not yet read.
 func (p *Port) Discard() error {
+	if !p.tty {
+		return p.discardTCP()
+	}
 	if err := p.ioctl(unix.TCFLSH, unix.TCIFLUSH); err != nil {
 		return fmt.Errorf("port %s: drop input: %w", show(p.path), err)
 	}
@@ -360,6 +380,9 @@ func (p *Port) Discard() error {
 // unstall throws the output queue away if the last write was cut off or the
 // queue has not gone out in the time that its line rate allows.
 func (p *Port) unstall() {
+	if !p.tty { // TCP cannot take bytes back; an owner who stops closes it
+		return
+	}
 	late := time.Since(p.drained) > stallMargin
 	if p.cut || late && p.queued() > 0 {
 		if p.ioctl(unix.TCFLSH, unix.TCOFLUSH) == nil {
@@ -424,14 +447,16 @@ func (p *Port) Close() error {
 	if p.closed.Swap(true) {
 		return nil
 	}
-	for deadline := time.Now().Add(drainBound); p.queued() > 0; {
+	for deadline := time.Now().Add(drainBound); p.tty && p.queued() > 0; {
 		if time.Now().After(deadline) {
 			p.ioctl(unix.TCFLSH, unix.TCOFLUSH)
 			break
 		}
 		<-time.After(5 * time.Millisecond)
 	}
-	p.ioctl(unix.TIOCNXCL, 0) // for whoever still has the tty open
+	if p.tty {
+		p.ioctl(unix.TIOCNXCL, 0) // for whoever still has the tty open
+	}
 	go func() { p.closeErr <- p.f.Close() }()
 	select {
 	case err := <-p.closeErr:

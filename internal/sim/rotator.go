@@ -402,6 +402,7 @@ func rotatorProtocols() []rotatorProtocol {
 		{"erc", NewERC},
 		{"yrc1", NewYRC1},
 		{"rt21", NewRT21},
+		{"rotctld", NewRotctld},
 	}
 }
 
