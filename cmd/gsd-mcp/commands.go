@@ -5,7 +5,21 @@ import "github.com/spf13/cobra"
 // commands lists every command, one file each.
 func commands() []*cobra.Command {
 	return []*cobra.Command{
+		serveCmd(),
+		stdioCmd(),
+		healthCmd(),
+		scheduleCmd(),
+		antennaCmd(),
+		radioCmd(),
+		stopCmd(),
+		resumeCmd(),
+		modeCmd(),
+		resetCmd(),
+		callCmd(),
+		toolsCmd(),
 		configCmd(),
+		passesCmd(),
 		simCmd(),
+		versionCmd(),
 	}
 }

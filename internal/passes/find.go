@@ -549,7 +549,7 @@ func (f *finder) pass(s stay, opt Options, ends bool) Pass {
 		NoradID: set.NoradID, Satellite: set.Label(),
 		InProgressAtStart: s.riseCut, CutAtEnd: s.setCut,
 		AOS: f.event(s.rise), TCA: f.event(s.top), LOS: f.event(s.set),
-		Closest: f.o.at(s.nearest),
+		Closest: f.o.at(s.nearest), ClosestKm: s.nearKm,
 	}
 	// A cut is where the caller put it, not a rounding of that.
 	if s.riseCut {

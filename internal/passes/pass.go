@@ -81,8 +81,9 @@ type Pass struct {
 	TCA Event // highest, within the window
 	LOS Event // sets through the horizon, or the end of the window
 
-	Closest  time.Time // least range within the window: no Doppler; another time than TCA for an eccentric orbit
-	MaxElDeg float64   // elevation at TCA
+	Closest   time.Time // least range within the window: no Doppler; another time than TCA for an eccentric orbit
+	MaxElDeg  float64   // elevation at TCA
+	ClosestKm float64   // range at Closest
 
 	InProgressAtStart bool // up already when the window began: AOS is no crossing
 	CutAtEnd          bool // still up when the window ended: LOS is no crossing
@@ -119,7 +120,9 @@ func (p Pass) AppendJSON(b []byte) []byte {
 	b = appendFloat(b, p.Duration().Seconds(), 3)
 	b = append(b, `,"closest_time":"`...)
 	b = appendTime(b, p.Closest)
-	b = append(b, `","in_progress_at_start":`...)
+	b = append(b, `","closest_range_km":`...)
+	b = appendFloat(b, p.ClosestKm, 3)
+	b = append(b, `,"in_progress_at_start":`...)
 	b = strconv.AppendBool(b, p.InProgressAtStart)
 	b = append(b, `,"cut_at_end":`...)
 	b = strconv.AppendBool(b, p.CutAtEnd)
@@ -157,6 +160,7 @@ func (p *Pass) UnmarshalJSON(data []byte) error {
 		LOS       Event     `json:"los"`
 		MaxElDeg  float64   `json:"max_elevation_deg"`
 		Closest   time.Time `json:"closest_time"`
+		ClosestKm float64   `json:"closest_range_km"`
 		Start     bool      `json:"in_progress_at_start"`
 		End       bool      `json:"cut_at_end"`
 		Warnings  []string  `json:"warnings"`
@@ -166,7 +170,7 @@ func (p *Pass) UnmarshalJSON(data []byte) error {
 	}
 	*p = Pass{
 		ID: in.ID, Satellite: in.Satellite, NoradID: in.NoradID, ElementsAgeDays: in.Age,
-		AOS: in.AOS, TCA: in.TCA, LOS: in.LOS, MaxElDeg: in.MaxElDeg, Closest: in.Closest,
+		AOS: in.AOS, TCA: in.TCA, LOS: in.LOS, MaxElDeg: in.MaxElDeg, Closest: in.Closest, ClosestKm: in.ClosestKm,
 		InProgressAtStart: in.Start, CutAtEnd: in.End, Warnings: in.Warnings,
 	}
 	return nil
