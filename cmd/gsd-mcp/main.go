@@ -73,12 +73,24 @@ func run(ctx context.Context, args []string) int {
 }
 
 func newRoot() *cobra.Command {
+	var f stdioFlags
 	root := &cobra.Command{
-		Use:           "gsd-mcp",
-		Short:         "Run an unattended satellite ground station",
+		Use:   "gsd-mcp",
+		Short: "Run an unattended satellite ground station",
+		Long: "gsd-mcp runs an unattended satellite ground station: rotator and radio, passes, tracking, events, and an MCP\n" +
+			"server through which people and copilots ask. Without a command it is the bridge that an MCP host starts.",
+		Example:       "  gsd-mcp demo\n  gsd-mcp passes \"ISS (ZARYA)\" --lat 51.5 --lon -0.13\n  gsd-mcp serve --sim",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if onTerminal(os.Stdin) && !f.simulated { // a person, not an MCP host
+				return cmd.Help()
+			}
+			return stdio(cmd.Context(), f, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
 	}
+	f.register(root)
 	root.AddCommand(commands()...)
 	return root
 }

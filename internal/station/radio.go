@@ -53,6 +53,7 @@ type radioOwner struct {
 
 	tasks chan radioTaskRequest
 	wake  chan struct{}
+	beat  beat
 
 	mu     sync.Mutex
 	view   radioView
@@ -184,6 +185,7 @@ func (w *radioOwner) run(ctx context.Context) {
 func (w *radioOwner) idle(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
+	w.beat.now()
 	for {
 		v, _ := w.View()
 		gone := fmt.Errorf("the radio is not reachable: %s", v.why)
@@ -259,6 +261,7 @@ func (w *radioOwner) exchange(ctx context.Context, f func(context.Context) error
 }
 
 func (w *radioOwner) step(ctx context.Context) error {
+	w.beat.now()
 	w.mu.Lock()
 	halt := len(w.halts) > 0
 	w.mu.Unlock()

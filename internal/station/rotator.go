@@ -113,6 +113,7 @@ type rotatorOwner struct {
 
 	start chan startRequest
 	wake  chan struct{}
+	beat  beat
 
 	mu       sync.Mutex
 	view     rotatorView
@@ -361,6 +362,7 @@ func (w *rotatorOwner) absent(why string) {
 func (w *rotatorOwner) idle(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
+	w.beat.now()
 	for {
 		w.answerStops(fmt.Errorf("the rotator is not reachable (%s): it may still move to its last target; use the switch at the station", w.viewWhy()))
 		select {
@@ -400,6 +402,9 @@ func (w *rotatorOwner) answerStops(err error) (told bool, why string) {
 // session drives an open line until it is lost (the error) or ctx ends (nil).
 func (w *rotatorOwner) session(ctx context.Context, wire Wire) error {
 	w.drv = w.o.Driver.New(wire)
+	if p, ok := w.drv.(rotator.Pacer); ok && w.clk.Simulated() {
+		p.Pace(w.gap())
+	}
 	w.hasSent, w.seen, w.misses, w.stop, w.doubts = false, 0, 0, nil, 0
 	defer func() { // whatever happens, leave it halted; the old context is over
 		hctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), haltTimeout)
@@ -408,7 +413,7 @@ func (w *rotatorOwner) session(ctx context.Context, wire Wire) error {
 		w.answerStops(err)
 	}()
 	if s := w.o.Driver.Caps.Settle; s > 0 {
-		t := time.NewTimer(s)
+		t := w.clk.NewTimer(s)
 		defer t.Stop()
 		select {
 		case <-ctx.Done():
@@ -452,6 +457,7 @@ func (w *rotatorOwner) exchange(ctx context.Context, f func(context.Context) err
 
 // step does the most urgent thing and then waits for the next.
 func (w *rotatorOwner) step(ctx context.Context) error {
+	w.beat.now()
 	if w.pendingStop() {
 		return w.sendStop(ctx)
 	}
@@ -464,13 +470,13 @@ func (w *rotatorOwner) step(ctx context.Context) error {
 			return err
 		}
 	}
-	if w.stop != nil && now >= w.stop.resendAt && w.stop.tries < stopTries {
-		return w.sendStop(ctx)
-	}
 	if now >= w.pollDue() {
 		if err := w.poll(ctx); err != nil {
 			return err
 		}
+	}
+	if w.stop != nil && w.mono() >= w.stop.resendAt && w.stop.still == 0 && w.stop.tries < stopTries {
+		return w.sendStop(ctx) // it moves still, or says nothing
 	}
 	return w.rest(ctx)
 }
@@ -504,7 +510,7 @@ func (w *rotatorOwner) rest(ctx context.Context) error {
 	if busy || d <= 0 {
 		return nil
 	}
-	if w.stop != nil {
+	if w.stop != nil && w.stop.still == 0 {
 		d = min(d, max(0, w.stop.resendAt-w.mono()))
 	}
 	t := w.clk.NewTimer(d)
@@ -532,9 +538,12 @@ func (w *rotatorOwner) pollDue() time.Duration {
 	case w.move != nil || tracking || w.still < arriveCount:
 		every = pollMoving
 	}
-	// Never faster than the device can answer, whatever the simulated rate.
-	return w.lastAt + max(every, w.clk.Station(w.o.Driver.Caps.MinInterval))
+	return w.lastAt + max(every, w.o.Driver.Caps.MinInterval)
 }
+
+// gap is the real time to leave between two exchanges: a simulated device is
+// as fast as its clock.
+func (w *rotatorOwner) gap() time.Duration { return w.clk.Real(w.o.Driver.Caps.MinInterval) }
 
 // sendStop writes the stop bytes first and asks questions later.
 func (w *rotatorOwner) sendStop(ctx context.Context) error {
@@ -551,8 +560,8 @@ func (w *rotatorOwner) sendStop(ctx context.Context) error {
 		w.stop = &stopping{}
 	}
 	w.stop.tries++
-	w.stop.still, w.stop.has = 0, false
-	w.stop.resendAt = w.mono() + stopResend
+	// Two readings fit between two stops, however slow the line is.
+	w.stop.resendAt = w.mono() + max(stopResend, 3*w.o.Driver.Caps.MinInterval)
 	if told {
 		w.endMotion(motionEnd{Stopped: "stopped"})
 	}

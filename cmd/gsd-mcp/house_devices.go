@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"gsd-mcp/internal/config"
+	"gsd-mcp/internal/event"
+	"gsd-mcp/internal/passes"
+	"gsd-mcp/internal/radio"
+	"gsd-mcp/internal/rotator"
+	"gsd-mcp/internal/safety"
+	"gsd-mcp/internal/serialport"
+	"gsd-mcp/internal/sim"
+	"gsd-mcp/internal/station"
+	"gsd-mcp/internal/unit"
+)
+
+// rules are the gate's fixed limits from the configuration.
+func (h *house) rules() (safety.Rules, error) {
+	c := h.cfg
+	mask, err := c.Mask()
+	if err != nil {
+		return safety.Rules{}, err
+	}
+	l := c.Rotator.Limits
+	r := safety.Rules{
+		Travel:    safety.Travel{AzMinDeg: l.AzimuthMinDeg, AzMaxDeg: l.AzimuthMaxDeg, ElMinDeg: l.ElevationMinDeg, ElMaxDeg: l.ElevationMaxDeg},
+		MarginDeg: l.MarginDeg, Offset: unit.AzEl{AzDeg: c.Rotator.OffsetAzimuthDeg, ElDeg: c.Rotator.OffsetElevationDeg}, Horizon: mask,
+		AzSpeedDps: l.AzimuthSpeedDps, ElSpeedDps: l.ElevationSpeedDps, AccelDps2: l.AccelerationDps2, SunSeparationDeg: c.Antenna.SunSeparationDeg,
+		FeedbackMoving: time.Duration(c.Rotator.Watch.StaleMovingS) * time.Second, FeedbackIdle: time.Duration(c.Rotator.Watch.StaleIdleS) * time.Second,
+	}
+	for _, z := range c.KeepOut {
+		r.Zones = append(r.Zones, safety.Zone{Name: z.Name, AzFromDeg: z.AzimuthDeg[0], AzToDeg: z.AzimuthDeg[1], ElMinDeg: z.ElevationDeg[0], ElMaxDeg: z.ElevationDeg[1], Reason: z.Reason})
+	}
+	return r, nil
+}
+
+func (h *house) buildStation(simulated bool) error {
+	rules, err := h.rules()
+	if err != nil {
+		return err
+	}
+	o := station.Options{Clock: h.clk, Site: h.cfg.Site(), Rules: rules, BeamwidthDeg: h.cfg.Antenna.BeamwidthDeg,
+		Park:  unit.AzEl{AzDeg: h.cfg.Rotator.Park.AzimuthDeg, ElDeg: h.cfg.Rotator.Park.ElevationDeg},
+		Store: h.dir, Audit: h.audit, Bus: h.bus, Orbits: &orbits{h: h, of: map[int]*passes.Orbit{}},
+		Trust: func() station.Trust {
+			t := h.watcher.Trust()
+			return station.Trust{Good: t.Good, State: t.State, Why: t.Why}
+		},
+		BootID:    event.BootID(),
+		Simulated: simulated, ReadOnly: h.cfg.Access.ReadOnly,
+		AgentBudget: station.Budget{Bookings: h.cfg.Access.Budgets.BookingsPerHour, Moves: h.cfg.Access.Budgets.MovesPerHour},
+		Log:         h.log}
+	if !simulated {
+		o.Power = func() (bool, string) { return false, "" }
+	}
+	if h.cfg.HasRotator() {
+		if o.Rotator, err = h.rotator(); err != nil {
+			return err
+		}
+	}
+	if r, ok := h.cfg.RadioFor("downlink"); ok {
+		if o.Radio, err = h.radio(r); err != nil {
+			return err
+		}
+	}
+	var note string
+	h.station, note, err = station.New(o)
+	if note != "" {
+		h.notes = append(h.notes, note)
+	}
+	return err
+}
+
+func (h *house) rotator() (*station.RotatorOptions, error) {
+	c := h.cfg.Rotator
+	d, err := rotator.Lookup(c.Driver)
+	if err != nil {
+		return nil, err
+	}
+	if c.SettleMs > 0 {
+		d.Caps.Settle = ms(c.SettleMs)
+	}
+	port := c.Port
+	o := &station.RotatorOptions{Driver: d, DeadbandDeg: c.DeadbandDeg, MinInterval: ms(c.MinIntervalMs), Absolute: c.AbsoluteAzimuth}
+	if port == config.SimPort {
+		l := c.Limits
+		h.mount = sim.NewMount(h.clk, sim.MountConfig{AzMinDeg: l.AzimuthMinDeg, AzMaxDeg: l.AzimuthMaxDeg, ElMinDeg: l.ElevationMinDeg, ElMaxDeg: l.ElevationMaxDeg,
+			AzSpeedDps: l.AzimuthSpeedDps, ElSpeedDps: l.ElevationSpeedDps, AccelDps2: l.AccelerationDps2, StartAzDeg: c.Park.AzimuthDeg, StartElDeg: c.Park.ElevationDeg})
+		ctl, err := sim.NewController(c.Driver, h.mount)
+		if err != nil {
+			return nil, err
+		}
+		if port, err = h.simulate(ctl); err != nil {
+			return nil, err
+		}
+	}
+	baud := c.Baud
+	if baud == 0 {
+		baud = d.Baud
+	}
+	o.Open = opener(serialport.Config{Path: port, Baud: baud, Stop2: d.Stop2})
+	return o, nil
+}
+
+func (h *house) radio(c config.Radio) (*station.RadioOptions, error) {
+	m, err := radio.Lookup(c.Driver)
+	if err != nil {
+		return nil, err
+	}
+	port := c.Port
+	if port == config.SimPort {
+		dev, err := sim.NewRadio(simulatedModel(c.Driver), h.clk)
+		if err != nil {
+			return nil, err
+		}
+		if port, err = h.simulate(dev); err != nil {
+			return nil, err
+		}
+	}
+	baud := c.Baud
+	if baud == 0 {
+		baud = m.Baud
+	}
+	return &station.RadioOptions{Model: m, Open: opener(serialport.Config{Path: port, Baud: baud, Stop2: m.Stop2, HangUp: c.KeyingLine != "none"})}, nil
+}
+
+// simulate puts a simulated device on a pseudo-terminal of its own.
+func (h *house) simulate(dev sim.Device) (port string, err error) {
+	pty, err := sim.OpenPTY()
+	if err != nil {
+		return "", err
+	}
+	h.sims = append(h.sims, simDevice{dev, pty})
+	return pty.Name, nil
+}
+
+func opener(c serialport.Config) station.Opener {
+	return func(ctx context.Context) (station.Wire, error) { return serialport.Open(ctx, c) }
+}
+
+// simulatedModel is the simulated radio's name for a driver's: ic-9700 for
+// icom-ic9700.
+func simulatedModel(driver string) string {
+	bare := func(s string) string { return strings.ReplaceAll(s, "-", "") }
+	for _, m := range sim.RadioModels() {
+		if strings.HasSuffix(bare(driver), bare(m)) {
+			return m
+		}
+	}
+	return driver
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"gsd-mcp/internal/event"
+	"gsd-mcp/internal/health"
+)
+
+// Bounds of the end.
+const (
+	aliveEvery = time.Minute      // station time
+	diskEvery  = 30 * time.Second // real
+)
+
+// Run runs the station until ctx ends: devices, schedule, clock watch, hub. It
+// returns when everything is halted and written.
+func (h *house) Run(ctx context.Context) {
+	prev := h.previousEnd()
+	var bg sync.WaitGroup
+	devCtx, devStop := context.WithCancel(context.WithoutCancel(ctx))
+	for _, s := range h.sims {
+		bg.Go(func() { s.dev.Run(devCtx, s.pty.Device) })
+	}
+	hubCtx, hubStop := context.WithCancel(context.WithoutCancel(ctx))
+	var hubDone sync.WaitGroup
+	if h.hub != nil {
+		hubDone.Go(func() {
+			if err := h.hub.Run(hubCtx); err != nil {
+				h.log.Error("hub", "error", err)
+			}
+		})
+	}
+	mode, _, _, _ := h.station.Mode()
+	note := ""
+	if len(h.notes) > 0 {
+		note = fmt.Sprint(h.notes)
+	}
+	h.emit(event.StationStarted{Version: version, Mode: string(mode), PreviousEnd: prev, StateNote: note, ElementsCount: len(h.catalogue.All())})
+	h.markAlive(false)
+
+	var wg sync.WaitGroup
+	wg.Go(func() { h.watcher.Run(ctx) })
+	wg.Go(func() { h.watch(ctx) })
+	stationDone := make(chan struct{})
+	stationCtx, stationStop := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { defer close(stationDone); h.station.Run(stationCtx) }()
+	wg.Go(func() { h.runner.Run(ctx) })
+	<-ctx.Done()
+	h.emit(event.StationStopping{Reason: "asked to end"})
+	wg.Wait()
+	stationStop()
+	<-stationDone
+	h.markAlive(true)
+	hubStop() // last: it delivers what the end has told
+	hubDone.Wait()
+	devStop()
+	for _, s := range h.sims {
+		s.pty.Close()
+	}
+	bg.Wait()
+}
+
+func (h *house) emit(d event.Data) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if _, err := h.bus.Emit(ctx, event.About{Subject: "station"}, d); err != nil {
+		h.log.Error("event was not recorded", "error", err)
+	}
+}
+
+func (h *house) markAlive(clean bool) {
+	if err := h.dir.Save(aliveFile, alive{h.clk.Now(), clean}); err != nil {
+		h.log.Warn("state", "error", err)
+	}
+}
+
+// watch looks at the disk, tells health and publishes the retained states.
+func (h *house) watch(ctx context.Context) {
+	disk := time.NewTicker(diskEvery)
+	defer disk.Stop()
+	last := health.Verdict("")
+	lastAlive := h.clk.Now()
+	for {
+		d := health.ReadDisk(h.dir.Path())
+		h.mu.Lock()
+		h.disk = d
+		h.mu.Unlock()
+		h.station.ProbeDisk(h.dir.Probe)
+		if now := h.clk.Now(); now.Sub(lastAlive) >= aliveEvery {
+			h.markAlive(false)
+			lastAlive = now
+		}
+		r := h.doctor.Report()
+		h.bus.SetState("health", map[string]any{"verdict": r.Verdict, "mode": r.Mode, "held_after_stop": r.Held, "findings": codes(r.Findings), "simulated": r.Simulated})
+		a := h.station.Antenna()
+		h.bus.SetState("rotator", map[string]any{"state": a.State, "measured": a.Measured, "feedback": a.Feedback})
+		h.bus.SetState("radio", map[string]any{"present": h.station.Radio().Present, "measured": h.station.Radio().Status})
+		if r.Verdict != last {
+			h.emit(event.HealthChanged{From: string(last), To: string(r.Verdict), Findings: codes(r.Findings)})
+			last = r.Verdict
+			h.updated("health")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-disk.C:
+		}
+	}
+}
+
+func codes(f []health.Finding) []string {
+	out := make([]string, 0, len(f))
+	for _, x := range f {
+		out = append(out, x.Code)
+	}
+	return out
+}
+
+// close gives everything back after Run has returned.
+func (h *house) close() {
+	if h.outbox != nil {
+		h.outbox.Close()
+	}
+	if h.audit != nil {
+		h.audit.Close()
+	}
+	if h.dir != nil {
+		h.dir.Close()
+	}
+}
