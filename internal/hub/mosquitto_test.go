@@ -335,3 +335,71 @@ func daemon(t *testing.T, dir, url string) {
 		}
 	}
 }
+
+// kill -9 of the broker, again and again, under load: what it acknowledged and
+// lost, the hub misses by its numbers, asks for, and gets.
+func TestKilledBrokerLosesNothingForGood(t *testing.T) {
+	kills := 3
+	if s := os.Getenv("GSD_BROKER_KILLS"); s != "" {
+		var err error
+		if kills, err = strconv.Atoi(s); err != nil || kills < 1 {
+			t.Fatalf("GSD_BROKER_KILLS=%q: want a number", s)
+		}
+	}
+	b := hubtest.Mosquitto(t, hubtest.Options{Secure: true})
+	col := b.Collect(t, eventTopics)
+	f := newFixture(t)
+	c := secure(b)
+	c.Confirmation = true
+	f.start(c)
+	for range kills {
+		f.emit(100)
+		b.Kill()
+		f.emit(20)
+		b.Start()
+	}
+	eventually(t, "an empty outbox", 60*time.Second, func() bool {
+		return f.box.Crit.Cursor() == uint64(60*kills) && f.box.Info.Cursor() == uint64(60*kills)
+	})
+	lost := 0
+	ask := func() {
+		have := map[string]map[uint64]bool{"crit": {}, "info": {}}
+		for _, e := range hubtest.Events(col.Messages()) {
+			n, _ := strconv.ParseUint(e.Sequence, 10, 64)
+			have[e.Source[strings.LastIndexByte(e.Source, '/')+1:]][n] = true
+		}
+		ack := map[string]streamAck{}
+		lost = 0
+		for name, j := range map[string]*state.Journal{"crit": f.box.Crit, "info": f.box.Info} {
+			a := streamAck{Epoch: j.Epoch(), UpTo: "0"}
+			for n := uint64(1); n <= j.Last(); n++ {
+				if !have[name][n] {
+					if lost++; len(a.Missing) < maxMissing {
+						a.Missing = append(a.Missing, strconv.FormatUint(n, 10))
+					}
+				}
+			}
+			ack[name] = a
+		}
+		if lost > 0 {
+			payload, _ := json.Marshal(ack)
+			b.Publish(t, "gsd/v1/gs-01/ack", true, string(payload))
+		}
+	}
+	first := -1
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		if ask(); first < 0 {
+			first = lost
+		}
+		if lost == 0 || time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(500 * time.Millisecond) // the hub asks again now and then
+	}
+	got := hubtest.Events(col.Messages())
+	if !slices.Equal(sorted(eventIDs(got)), sorted(f.ids)) {
+		t.Errorf("%d events of %d are missing for good", len(f.ids)-len(got), len(f.ids))
+	}
+	t.Logf("%d kills of the broker, %d events, %d had to be asked for", kills, len(f.ids), first)
+}
