@@ -311,7 +311,7 @@ func (k *check) park() {
 	}
 	for _, z := range k.c.KeepOut {
 		span := unit.Norm360(z.AzimuthDeg[1] - z.AzimuthDeg[0])
-		if off := unit.Norm360(p.AzimuthDeg - z.AzimuthDeg[0]); (off < span || span == 0) && z.ElevationDeg[0]-s < p.ElevationDeg && p.ElevationDeg < z.ElevationDeg[1]-s {
+		if off := unit.Norm360(p.AzimuthDeg - z.AzimuthDeg[0]); (slack < off && off < span-slack || span == 0) && z.ElevationDeg[0]-s < p.ElevationDeg && p.ElevationDeg < z.ElevationDeg[1]-s {
 			k.bad("rotator.park.azimuth_deg", fmt.Sprintf("the park position az %v° el %v° is inside the keep-out zone %q", p.AzimuthDeg, p.ElevationDeg, z.Name), "park outside of it")
 		}
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"pgregory.net/rapid"
+
+	"gsd-mcp/internal/safety"
+	"gsd-mcp/internal/unit"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected messages")
@@ -115,35 +118,48 @@ func TestEveryRangeIsChecked(t *testing.T) {
 	visit(reflect.ValueOf(&c).Elem(), "", &c)
 }
 
-func TestAParkedAntennaIsAllowedWhereItParks(t *testing.T) {
-	// Whatever park position Validate lets through lies inside the travel, above
-	// the mask and outside the zone, worked out another way than check.park does.
+// The gate is the judge: what this package lets through as a park position, the
+// gate must allow, and nothing that the gate allows may be refused here.
+func TestTheGateAllowsExactlyTheParkPositionsThatAreValid(t *testing.T) {
+	valid, refused := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		c := Simulated()
+		c.KeepOut = append(c.KeepOut, KeepOut{Name: "north", Reason: "a roof", AzimuthDeg: [2]float64{350, 10}, ElevationDeg: [2]float64{-5, 20}})
+		c.Horizon.Points = [][]float64{{0, 5}, {90, 30}, {180, 2}, {270, 5}}
 		l := &c.Rotator.Limits
 		l.AzimuthMinDeg = rapid.Float64Range(-360, 0).Draw(r, "az min")
 		l.AzimuthMaxDeg = l.AzimuthMinDeg + rapid.Float64Range(20, 700).Draw(r, "travel")
 		l.MarginDeg = rapid.Float64Range(0, 5).Draw(r, "margin")
 		c.Rotator.OffsetAzimuthDeg = rapid.Float64Range(-180, 180).Draw(r, "offset")
-		c.Rotator.Park.AzimuthDeg = rapid.Float64Range(0, 360).Draw(r, "park az")
+		c.Rotator.Park.AzimuthDeg = rapid.SampledFrom([]float64{0, 5, 90, 170, 175, 180, 190, 270, 352, 360}).Draw(r, "park az")
 		c.Rotator.Park.ElevationDeg = rapid.Float64Range(-10, 90).Draw(r, "park el")
-		if c.Validate() != nil {
-			return
+		mask, err := c.Mask()
+		if err != nil {
+			r.Fatal(err)
 		}
-		reachable := false
-		for k := -4; k <= 4; k++ {
-			az := c.Rotator.Park.AzimuthDeg - c.Rotator.OffsetAzimuthDeg + 360*float64(k)
-			if az >= l.AzimuthMinDeg+l.MarginDeg-0.07 && az <= l.AzimuthMaxDeg-l.MarginDeg+0.07 {
-				reachable = true
-			}
+		rules := safety.Rules{
+			Travel:    safety.Travel{AzMinDeg: l.AzimuthMinDeg, AzMaxDeg: l.AzimuthMaxDeg, ElMinDeg: l.ElevationMinDeg, ElMaxDeg: l.ElevationMaxDeg},
+			MarginDeg: l.MarginDeg,
+			Offset:    unit.AzEl{AzDeg: c.Rotator.OffsetAzimuthDeg},
+			Horizon:   mask, AzSpeedDps: 6, ElSpeedDps: 3, AccelDps2: 6,
 		}
-		if !reachable {
-			r.Errorf("park azimuth %v cannot be reached in %+v", c.Rotator.Park.AzimuthDeg, *l)
+		for _, z := range c.KeepOut {
+			rules.Zones = append(rules.Zones, safety.Zone{Name: z.Name, AzFromDeg: z.AzimuthDeg[0], AzToDeg: z.AzimuthDeg[1], ElMinDeg: z.ElevationDeg[0], ElMaxDeg: z.ElevationDeg[1]})
 		}
-		if el := c.Rotator.Park.ElevationDeg; el < 4.9 || el < 34.9 && c.Rotator.Park.AzimuthDeg > 170 && c.Rotator.Park.AzimuthDeg < 190 {
-			r.Errorf("park position %+v is below the mask or in the mast", c.Rotator.Park)
+		park := unit.AzEl{AzDeg: c.Rotator.Park.AzimuthDeg, ElDeg: c.Rotator.Park.ElevationDeg}
+		allowed := len(rules.Mechanical(park, park)) > 0 && rules.InSky(park, nil) == nil
+		if err := c.Validate(); (err == nil) != allowed {
+			r.Fatalf("park %v: the gate allows it: %v, Validate: %v", park, allowed, err)
+		}
+		if allowed {
+			valid++
+		} else {
+			refused++
 		}
 	})
+	if valid == 0 || refused == 0 {
+		t.Errorf("%d valid and %d refused positions: the draw shows nothing", valid, refused)
+	}
 }
 
 func TestAHugeFileOfMistakesIsAnsweredSoonAndShortly(t *testing.T) {
