@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -106,7 +105,7 @@ func runPasses(cmd *cobra.Command, f *passesFlags, args []string) error {
 	if err := s.findWindow(time.Now().UTC()); err != nil {
 		return fail(exitUsage, err, "give --from and --to as 2026-11-30T03:00Z or 2026-11-30, in UTC")
 	}
-	cfg, err := s.loadConfig()
+	cfg, err := s.loadConfig(cmd.Flags().Changed("lat") && f.elements != "")
 	if err != nil {
 		return err
 	}
@@ -172,14 +171,18 @@ func parseWhen(text string, otherwise time.Time, zone *time.Location) (time.Time
 	return time.Time{}, fmt.Errorf("%q is not a time", unit.Printable(text, 40))
 }
 
-// loadConfig reads station.toml where there is one; nil without.
-func (s *passSearch) loadConfig() (*config.Config, error) {
+// loadConfig reads station.toml where there is one; nil without, and where the
+// flags say all that it could.
+func (s *passSearch) loadConfig(complete bool) (*config.Config, error) {
+	if complete && s.flags.config == "" {
+		return nil, nil
+	}
 	where := config.Paths(os.Getenv, s.flags.config)
 	cfg, err := config.Load(where.Config)
 	switch {
 	case err == nil:
 		return cfg, nil
-	case !where.ConfigSet && errors.Is(err, fs.ErrNotExist):
+	case !where.ConfigSet && errors.Is(err, config.ErrNoConfig):
 		return nil, nil
 	}
 	return nil, fail(exitUsage, err, "see: gsd-mcp config check")
