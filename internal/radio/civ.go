@@ -27,7 +27,6 @@ const (
 	civCollisions = 3                      // repeats after a collision
 	civQuiet      = 20 * time.Millisecond  // silence that ends what a cut-off exchange left behind
 	civDrain      = 60 * time.Millisecond  // at most this long is spent waiting for that silence
-	civMoves      = 16
 )
 
 var (
@@ -294,10 +293,7 @@ func (c *civ) note(body []byte) bool {
 	default:
 		return false
 	}
-	if len(c.moves) == civMoves {
-		c.moves = append(c.moves[:0], c.moves[1:]...)
-	}
-	c.moves = append(c.moves, m)
+	c.moves = keepMove(c.moves, m)
 	if c.touched != nil {
 		c.touched(m)
 	}
@@ -309,6 +305,16 @@ func (c *civ) takeMoves() []Move {
 	c.moves = nil
 	return m
 }
+
+// keepMove appends a move and forgets the oldest of more than keptMoves.
+func keepMove(moves []Move, m Move) []Move {
+	if len(moves) == keptMoves {
+		moves = append(moves[:0], moves[1:]...)
+	}
+	return append(moves, m)
+}
+
+const keptMoves = 16
 
 // pause waits in real time: it is about the wire.
 func pause(ctx context.Context, d time.Duration) error {

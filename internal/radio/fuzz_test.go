@@ -41,6 +41,33 @@ func FuzzNextFrame(f *testing.F) {
 
 func isFraming(b byte) bool { return b >= civJam && b != 0xFF }
 
+func FuzzNextMessage(f *testing.F) {
+	for _, s := range []string{"FA00145800000;", "?;E;O;", "\xff\x00IF00145800000    +0000000000140000080;", ";;;", "FA0014580000"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		b := in
+		for range len(in) + 1 {
+			msg, rest, ok := nextMessage(b)
+			if !ok {
+				if len(rest) > asciiLongest {
+					t.Fatalf("%q: keeps %d bytes", in, len(rest))
+				}
+				return
+			}
+			if msg == "" || len(msg) > asciiLongest || strings.ContainsFunc(msg, func(r rune) bool { return r < ' ' || r > '~' || r == ';' }) {
+				t.Fatalf("%q: message %q", in, msg)
+			}
+			_, _ = parseKenwoodIF(msg)
+			if _, moved := kenwoodMove(msg); moved && len(msg) < 3 {
+				t.Fatalf("%q is a move", msg)
+			}
+			b = rest
+		}
+		t.Fatalf("%q: never ends", in)
+	})
+}
+
 func FuzzDecodeBCD(f *testing.F) {
 	f.Add([]byte{0x00, 0x00, 0x80, 0x45, 0x01})
 	f.Add([]byte{0xFF, 0xFF, 0xFF, 0xFF, 0xFF})

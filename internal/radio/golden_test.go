@@ -320,3 +320,12 @@ func replay(t *testing.T, w *testWire, cmd string, e [2]string) {
 		t.Errorf("%s: to %s the simulator says %s, the captured device %s", cmd, e[0], got, want)
 	}
 }
+
+func unhex(t *testing.T, s string) string {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -15,17 +15,8 @@ func (r *icom) Prepare(ctx context.Context, down, up Tuning) error {
 
 func (r *icom) prepare(ctx context.Context, down, up Tuning) error {
 	zero := Tuning{}
-	for _, t := range []struct {
-		p Path
-		t Tuning
-	}{{Downlink, down}, {Uplink, up}} {
-		if err := r.caps.checkTuning(t.t); err != nil {
-			return fmt.Errorf("%s: %w", t.p, err)
-		}
-	}
-	if r.dual && down != zero && up != zero && r.caps.band(down.FrequencyHz) == r.caps.band(up.FrequencyHz) {
-		return fmt.Errorf("downlink %s and uplink %s are on the same band, which MAIN and SUB cannot share: use one path, or a second radio: %w",
-			formatHz(down.FrequencyHz), formatHz(up.FrequencyHz), ErrUnsupported)
+	if err := checkPair(r.caps, down, up); err != nil {
+		return err
 	}
 	down.FrequencyHz, up.FrequencyHz = r.caps.nearest(down.FrequencyHz), r.caps.nearest(up.FrequencyHz)
 	keyed, err := r.transmitting(ctx)

@@ -311,8 +311,8 @@ func TestIC9700NoticesTheDial(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(r.(Watcher).Moves()); n > civMoves {
-		t.Errorf("%d moves kept, want at most %d", n, civMoves)
+	if n := len(r.(Watcher).Moves()); n > keptMoves {
+		t.Errorf("%d moves kept, want at most %d", n, keptMoves)
 	}
 }
 

@@ -128,7 +128,31 @@ func keys(name string, p []byte) bool {
 		return len(p) < 6 || p[0] != 0xFE || p[1] != 0xFE || p[len(p)-1] != 0xFD ||
 			slices.ContainsFunc(p[2:len(p)-1], isFraming) || keysIcom(p[4:len(p)-1])
 	}
+	switch {
+	case strings.HasPrefix(name, "kenwood-"):
+		return !asciiHarmless(p, "ID", "IF", "FA", "FB", "MD", "SA", "RX")
+	case strings.HasPrefix(name, "yaesu-ft991"):
+		return !asciiHarmless(p, "ID", "FA", "FB", "MD0", "FT", "OI", "AB", "TX;", "TX0;")
+	}
 	return true // a family without a rule here is a mistake
+}
+
+// asciiHarmless reports whether every command in a write begins with one of
+// the names (one that ends with a semicolon is a whole command) and goes on
+// with digits only.
+func asciiHarmless(p []byte, names ...string) bool {
+	for _, c := range strings.SplitAfter(string(p), ";") {
+		if c == "" {
+			continue
+		}
+		if !slices.ContainsFunc(names, func(n string) bool {
+			rest, ok := strings.CutPrefix(c, n)
+			return ok && (rest == "" || strings.Trim(rest, "0123456789ABCDEF") == ";")
+		}) {
+			return false
+		}
+	}
+	return len(p) > 0 && p[len(p)-1] == ';'
 }
 
 func hostileCall(rt *rapid.T, r Radio, c Caps) {
@@ -182,7 +206,10 @@ func (h hurried) Write(ctx context.Context, p []byte) error {
 			answer = append(append([]byte{0xFE, 0xFE, 0xE0, p[2]}, p[4:len(p)-1]...), rapid.SliceOfN(rapid.Byte(), 0, 6).Draw(h.rt, "data")...)
 			answer = append(answer, 0xFD)
 		} else {
-			answer = append(bytes.Clone(p), ';')
+			commands := strings.Split(strings.TrimSuffix(string(p), ";"), ";")
+			name := strings.TrimRight(commands[len(commands)-1], "123456789")
+			answer = []byte(name + rapid.SampledFrom([]string{"019", "007", "0570", "0670", "00145800000", "145800000", "0", "1", "4", "1010000", "00145800000    +0000000000140000080",
+				"001435103000+000000400000"}).Draw(h.rt, "text") + ";")
 		}
 	default:
 		answer = rapid.SampledFrom([][]byte{

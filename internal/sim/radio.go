@@ -40,7 +40,7 @@ const (
 )
 
 // RadioSlowness is how late a slow radio answers: later than any driver waits.
-const RadioSlowness = 700 * time.Millisecond
+const RadioSlowness = 1500 * time.Millisecond
 
 // RadioFaults lists the names that ParseRadioFault knows.
 func RadioFaults() []RadioFault {

@@ -27,6 +27,9 @@ func radioRows() []radioRow {
 		{"ic-821h", icom(icomModel{addr: 0x4C, echo: true, dual: true, swapped: true, bands: vhfBands()[:2]})},
 		{"ic-7100", icom(icomModel{addr: 0x88, echo: true, filter: true, data: true, ptt: true, bands: hfBands()})},
 		{"ic-705", icom(icomModel{addr: 0xA4, byVFO: true, filter: true, data: true, ptt: true, txHz: true, bands: hfBands()})},
+		{"ts-2000", func(clk *clock.Clock) Radio { return newTS2000(clk) }},
+		{"ts-790", func(clk *clock.Clock) Radio { return newTS790(clk) }},
+		{"ft-991a", func(clk *clock.Clock) Radio { return newFT991(clk) }},
 	}
 }
 
