@@ -172,7 +172,8 @@ func (k *keySet) add(key string) bool {
 
 // pointer is one step of a JSON Pointer (RFC 6901). Keys are text from outside.
 func pointer(key string) string {
-	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(printable(key, 64))
+	key = strings.ReplaceAll(printable(key, maxShown), "~", "~0")
+	return "/" + strings.ReplaceAll(key, "/", "~1")
 }
 
 // text decodes a JSON string; ok is false for anything else.
@@ -194,7 +195,7 @@ func strMap(o object) (map[string]string, error) {
 	for _, e := range o {
 		s, ok := text(e.value)
 		if !ok {
-			return nil, fmt.Errorf("%s must be string, got %s", printable(e.key, 64), kindOf(e.value))
+			return nil, fmt.Errorf("%s must be string, got %s", printable(e.key, maxShown), kindOf(e.value))
 		}
 		m[e.key] = s
 	}

@@ -170,6 +170,7 @@ func TestIdleClientIsPinged(t *testing.T) {
 			t.Fatalf("after an answer: %q, said %v", got, said)
 		}
 		time.Sleep(17 * time.Second)
+		w.take()
 		if len(said) != 1 || !said[0] {
 			t.Fatalf("one ping went unanswered: said %v, want [true]", said)
 		}
