@@ -5,6 +5,7 @@ import "github.com/spf13/cobra"
 // commands lists every command, one file each.
 func commands() []*cobra.Command {
 	return []*cobra.Command{
+		demoCmd(),
 		serveCmd(),
 		stdioCmd(),
 		healthCmd(),
