@@ -249,7 +249,7 @@ func (l *cutLink) Write(ctx context.Context, p []byte) error {
 	if l.keep < 0 {
 		return l.MemLink.Write(ctx, p)
 	}
-	p = p[:l.keep]
+	p = p[:min(l.keep, len(p)-1)]
 	l.keep = -1
 	if len(p) > 0 {
 		if err := l.MemLink.Write(ctx, p); err != nil {

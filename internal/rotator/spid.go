@@ -38,7 +38,7 @@ func spidDriver(name, title string, baud, hamlib int, resolution float64) Driver
 func rot1progDriver() Driver {
 	d := spidDriver("rot1prog", "SPID Rot1Prog (azimuth)", 1200, 902, 1)
 	d.Caps.AzimuthOnly, d.Caps.ElMinDeg, d.Caps.ElMaxDeg = true, 0, 0
-	d.New = func(l Link) Rotator { return &spid{wire: newWire(d, l), azSteps: 1} }
+	d.New = func(l Link) Rotator { return &spid{wire: newWire(d, l), kind: spidRot1, azSteps: 1} }
 	return d
 }
 
@@ -57,13 +57,42 @@ func md01Driver() Driver {
 	return d
 }
 
+// md01FineDriver is the MD-01's protocol with hundredths of a degree (source:
+// the SALSA radio telescope's description of its MD-01; not tried on
+// hardware): commands of their own, raw digits, replies that begin with X. An
+// angle in hundredths from -360° has five digits, so the first of the four
+// bytes must be above 9; a unit whose reply does not show that is not moved.
+func md01FineDriver() Driver {
+	d := md01Driver()
+	d.Name, d.Title, d.Hamlib = "md01fine", "SPID MD-01 and MD-02, 0.01° protocol", 0
+	d.Caps.ResolutionDeg = 0.01
+	d.Allowed = "W \x0f\x5f\x6f"
+	for digit := range 91 { // 540° is 90, 0, 0, 0
+		d.Allowed += string(rune(digit))
+	}
+	d.New = func(l Link) Rotator { return &spid{wire: newWire(d, l), acks: true, kind: spidFine} }
+	return d
+}
+
+// The layouts of replies.
+type spidKind int
+
 const (
+	spidRot2 spidKind = iota
+	spidRot1
+	spidFine
+)
+
+const (
+	spidFineQuery = "W\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x6f "
+
 	spidStop  = "W\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0f "
 	spidQuery = "W\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x1f "
 )
 
 type spid struct {
 	wire
+	kind             spidKind
 	acks             bool
 	azSteps, elSteps int // per degree, as in the last reply; 0: not known
 }
@@ -73,7 +102,11 @@ func (s *spid) Position(ctx context.Context) (unit.AzEl, error) {
 }
 
 func (s *spid) ask(ctx context.Context) (unit.AzEl, error) {
-	if err := s.send(ctx, spidQuery); err != nil {
+	query := spidQuery
+	if s.kind == spidFine {
+		query = spidFineQuery
+	}
+	if err := s.send(ctx, query); err != nil {
 		return unit.AzEl{}, err
 	}
 	return s.reply(ctx)
@@ -82,7 +115,7 @@ func (s *spid) ask(ctx context.Context) (unit.AzEl, error) {
 // reply reads on until there is a reply, and learns its resolution.
 func (s *spid) reply(ctx context.Context) (unit.AzEl, error) {
 	for {
-		f, ok := spidFind(s.in, s.caps.AzimuthOnly)
+		f, ok := spidFind(s.in, s.kind)
 		if ok {
 			s.azSteps, s.elSteps = f.azSteps, f.elSteps
 			if f.after > 0 {
@@ -109,15 +142,23 @@ type spidFrame struct {
 	after            int // further replies behind it
 }
 
+// start is the byte that a reply begins with.
+func (k spidKind) start() byte {
+	if k == spidFine {
+		return 'X'
+	}
+	return 'W'
+}
+
 // spidFind finds the first whole reply.
-func spidFind(in []byte, azimuthOnly bool) (f spidFrame, ok bool) {
+func spidFind(in []byte, kind spidKind) (f spidFrame, ok bool) {
 	for {
-		i := bytes.IndexByte(in, 'W')
+		i := bytes.IndexByte(in, kind.start())
 		if i < 0 {
 			return f, ok
 		}
 		in = in[i:]
-		g, size := spidParse(in, azimuthOnly)
+		g, size := spidParse(in, kind)
 		switch {
 		case size == 0:
 			in = in[1:]
@@ -132,40 +173,40 @@ func spidFind(in []byte, azimuthOnly bool) (f spidFrame, ok bool) {
 }
 
 // spidParse reads a reply at the start of in; size 0: there is none.
-func spidParse(in []byte, azimuthOnly bool) (f spidFrame, size int) {
+func spidParse(in []byte, kind spidKind) (f spidFrame, size int) {
 	size = 12
-	if azimuthOnly {
+	if kind == spidRot1 {
 		size = 5
 	}
-	if len(in) < size || in[0] != 'W' || in[size-1] != ' ' {
+	if len(in) < size || in[0] != kind.start() || in[size-1] != ' ' {
 		return f, 0
 	}
-	angle := func(b []byte, scale float64) (float64, bool) {
+	ok := true
+	angle := func(b []byte, scale float64) float64 {
 		v := 0.0
-		for _, digit := range b {
-			if digit > 9 {
-				return 0, false
+		for i, digit := range b {
+			if kind == spidFine && i == 0 {
+				ok = ok && 9 < digit && digit <= 90
+			} else {
+				ok = ok && digit <= 9
 			}
 			v = 10*v + float64(digit)
 		}
-		return (v - 360*scale) / scale, true
+		return (v - 360*scale) / scale
 	}
-	var ok bool
-	if azimuthOnly {
+	switch kind {
+	case spidRot1:
 		f.azSteps = 1
-		if f.at.AzDeg, ok = angle(in[1:4], 1); !ok {
-			return f, 0
-		}
-		return f, size
+		f.at.AzDeg = angle(in[1:4], 1)
+	case spidRot2:
+		f.azSteps, f.elSteps = int(in[5]), int(in[10])
+		f.at = unit.AzEl{AzDeg: angle(in[1:5], 10), ElDeg: angle(in[6:10], 10)}
+		ok = ok && spidSteps(f.azSteps) && spidSteps(f.elSteps)
+	case spidFine:
+		f.azSteps, f.elSteps = 100, 100
+		f.at = unit.AzEl{AzDeg: angle(in[1:5], 100), ElDeg: angle(in[6:10], 100)}
 	}
-	f.azSteps, f.elSteps = int(in[5]), int(in[10])
-	if !spidSteps(f.azSteps) || !spidSteps(f.elSteps) {
-		return f, 0
-	}
-	var okEl bool
-	f.at.AzDeg, ok = angle(in[1:5], 10)
-	f.at.ElDeg, okEl = angle(in[6:10], 10)
-	if !ok || !okEl {
+	if !ok {
 		return f, 0
 	}
 	return f, size
@@ -184,7 +225,10 @@ func (s *spid) Point(ctx context.Context, to unit.AzEl) error {
 		}
 	}
 	frame := "W" + spidDigits(to.AzDeg, s.azSteps) + string(rune(s.azSteps)) + spidDigits(to.ElDeg, s.elSteps) + string(rune(s.elSteps)) + "/ "
-	if s.caps.AzimuthOnly {
+	switch s.kind {
+	case spidFine:
+		frame = "W" + spidRaw(to.AzDeg) + "\x00" + spidRaw(to.ElDeg) + "\x00\x5f "
+	case spidRot1:
 		// Three digits; the fourth is always 0 and the rest is empty.
 		frame = "W" + spidDigits(to.AzDeg, 1)[1:] + "0\x00\x00\x00\x00\x00\x00/ "
 	}
@@ -227,6 +271,13 @@ func (s *spid) learn(ctx context.Context) error {
 func spidDigits(deg float64, steps int) string {
 	n := 360*steps + int(math.Round(deg*float64(steps)))
 	return fmt.Sprintf("%04d", n)
+}
+
+// spidRaw is an angle in hundredths from -360°, in four raw digits of which the
+// first goes up to 90.
+func spidRaw(deg float64) string {
+	n := 36000 + int(math.Round(deg*100))
+	return string([]byte{byte(n / 1000), byte(n / 100 % 10), byte(n / 10 % 10), byte(n % 10)})
 }
 
 // Halt writes one stop frame. After a cut write it writes two: the controller

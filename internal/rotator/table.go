@@ -22,6 +22,7 @@ func Drivers() []Driver {
 		rot1progDriver(),
 		rot2progDriver(),
 		md01Driver(),
+		md01FineDriver(),
 		rc2800Driver(),
 		rc2800EarlyDriver(),
 		dcu1Driver(),

@@ -395,6 +395,7 @@ func rotatorProtocols() []rotatorProtocol {
 		{"rot1prog", NewRot1Prog},
 		{"rot2prog", NewRot2Prog},
 		{"md01", NewMD01},
+		{"md01fine", NewMD01Fine},
 		{"rc2800", NewRC2800},
 		{"rc2800early", NewRC2800},
 		{"dcu1", NewDCU1},

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 )
 
 // spidDialect is a SPID controller: frames of 13 bytes that begin with W. It
@@ -11,6 +12,7 @@ type spidDialect struct {
 	steps     int // per degree
 	azOnly    bool
 	answerSet bool // MD-01
+	fine      bool // hundredths: raw digits, replies that begin with X
 	part      []byte
 }
 
@@ -29,6 +31,11 @@ func NewMD01(m *Mount) *Controller {
 	return newController(m, &spidDialect{steps: 10, answerSet: true})
 }
 
+// NewMD01Fine is a SPID MD-01 with the commands for hundredths of a degree.
+func NewMD01Fine(m *Mount) *Controller {
+	return newController(m, &spidDialect{steps: 100, answerSet: true, fine: true})
+}
+
 const spidFrame = 13
 
 func (d *spidDialect) receive(c *Controller, in []byte) (out [][]byte) {
@@ -45,9 +52,14 @@ func (d *spidDialect) receive(c *Controller, in []byte) (out [][]byte) {
 		case 0x0f:
 			c.stop()
 			out = append(out, d.position(c))
-		case 0x1f:
-			out = append(out, d.position(c))
-		case 0x2f:
+		case 0x1f, 0x6f:
+			if d.fine == (f[11] == 0x6f) {
+				out = append(out, d.position(c))
+			}
+		case 0x2f, 0x5f:
+			if d.fine != (f[11] == 0x5f) {
+				continue
+			}
 			if d.set(c, f) && d.answerSet {
 				out = append(out, d.position(c))
 			}
@@ -61,10 +73,13 @@ func (d *spidDialect) set(c *Controller, f []byte) bool {
 	angle := func(b []byte, steps int) (deg float64, ok bool) {
 		n := 0
 		for _, digit := range b {
-			if digit < '0' || digit > '9' {
-				return 0, false
+			if !d.fine {
+				if digit < '0' || digit > '9' {
+					return 0, false
+				}
+				digit -= '0'
 			}
-			n = 10*n + int(digit-'0')
+			n = 10*n + int(digit)
 		}
 		return float64(n)/float64(steps) - 360, true
 	}
@@ -79,6 +94,13 @@ func (d *spidDialect) set(c *Controller, f []byte) bool {
 
 func (d *spidDialect) position(c *Controller) []byte {
 	at := c.reading()
+	if d.fine {
+		raw := func(deg float64) []byte {
+			n := int(math.Round((deg + 360) * 100))
+			return []byte{byte(n / 1000), byte(n / 100 % 10), byte(n / 10 % 10), byte(n % 10)}
+		}
+		return slices.Concat([]byte{'X'}, raw(at.AzDeg), []byte{100}, raw(at.ElDeg), []byte{100, ' '})
+	}
 	digits := func(deg float64) []byte { // in tenths, on the step of the encoder
 		step := math.Round(deg*float64(d.steps)) / float64(d.steps)
 		n := int(math.Round((step + 360) * 10))
