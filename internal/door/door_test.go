@@ -53,6 +53,7 @@ func TestPeerIsWhoeverTheKernelSays(t *testing.T) {
 }
 
 func TestPeersOfOtherUsers(t *testing.T) {
+	needRoot(t)
 	dir := openDir(t)
 	socket := filepath.Join(dir, "gsd.sock")
 	l, err := Listen(socket)
@@ -103,6 +104,7 @@ func TestPeersOfOtherUsers(t *testing.T) {
 }
 
 func TestRolesOfOtherUsersOverTheSocket(t *testing.T) {
+	needRoot(t)
 	dir := openDir(t)
 	h := open(t, filepath.Join(dir, "gsd.sock"), mustPolicy(t, Access{
 		Observer: []string{"uid:12345"}, Operator: []string{"group:daemon"}, Supervisor: []string{"uid:12347"}, Agents: []string{"uid:12347"},

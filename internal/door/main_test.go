@@ -52,12 +52,17 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// as starts this test binary as another user in the given way.
-func as(t *testing.T, dir, mode, socket string, cred *syscall.Credential, env ...string) *wire {
+func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to start a process as another uid")
 	}
+}
+
+// as starts this test binary as another user in the given way.
+func as(t *testing.T, dir, mode, socket string, cred *syscall.Credential, env ...string) *wire {
+	t.Helper()
+	needRoot(t)
 	self := filepath.Join(dir, "door.test")
 	if _, err := os.Stat(self); err != nil {
 		b, err := os.ReadFile("/proc/self/exe")
