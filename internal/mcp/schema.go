@@ -507,6 +507,9 @@ func oneOf(list []json.RawMessage, raw json.RawMessage) bool {
 
 // canonical is the same text for values that are equal in JSON Schema.
 func canonical(raw json.RawMessage) string {
+	if n, ok := integer(raw); ok && kindOf(raw) == "integer" { // exact, and -0 is 0
+		return string(n)
+	}
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return string(raw)
