@@ -43,14 +43,14 @@ func rotorezDriver() Driver {
 }
 
 func ercDriver() Driver {
-	d := dcuDriver("erc", "Easy Rotor Control", 404)
+	d := dcuDriver("erc", "DF9GR Easy Rotor Control (ERC)", 404)
 	d.Allowed += "S"
 	d.New = func(l Link) Rotator { return &dcu{wire: newWire(d, l), stop: "AS1;", query: "AI1;"} }
 	return d
 }
 
 func yrc1Driver() Driver {
-	d := dcuDriver("yrc1", "DF9GR YRC-1", 406)
+	d := dcuDriver("yrc1", "Hy-Gain DCU-2, DCU-3 and YRC-1", 406)
 	d.Allowed += "S"
 	d.New = func(l Link) Rotator { return &dcu{wire: newWire(d, l), stop: "AS1;", query: "AI1;"} }
 	return d

@@ -216,6 +216,31 @@ func TestBytesEqualHamlibsWhereHamlibIsRight(t *testing.T) {
 	}
 }
 
+func TestTheDocsHaveEveryDriverFaultAndDeviation(t *testing.T) {
+	b, err := os.ReadFile("../../docs/rotators.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(b)
+	for _, d := range rotator.Drivers() {
+		if !strings.Contains(doc, "| `"+d.Name+"` |") {
+			t.Errorf("docs/rotators.md has no row for %s", d.Name)
+		}
+	}
+	for _, f := range sim.RotatorFaults() {
+		if !strings.Contains(doc, "`"+string(f)+"`") {
+			t.Errorf("docs/rotators.md does not say what the fault %s does", f)
+		}
+	}
+	for _, g := range goldenCases() {
+		for cmd, dev := range g.deviations {
+			if !strings.Contains(doc, "| "+dev.why+" |") {
+				t.Errorf("docs/rotators.md does not say why %s sends %q for %s: %s", g.driver, dev.sends, cmd, dev.why)
+			}
+		}
+	}
+}
+
 var errNotOffered = errors.New("not offered")
 
 // action is what a rotctl command asks of a driver. Only well-formed answers
@@ -325,6 +350,9 @@ func goldenCases() []goldenCase {
 		{driver: "easycomm3", file: "easycomm3", deviations: easycomm},
 		{driver: "gs232a", file: "gs232a", deviations: gs232a},
 		{driver: "gs232a", file: "gs232_generic", deviations: gs232a},
+		{driver: "gs232a", file: "gs232_clones", keep: func(c capture) bool { return c.Model <= 608 && !(c.Model == 604 && c.Cmd == "P 450 90") }, deviations: map[string]deviation{
+			"P 12.5 45.5": {"W013 046\r", half}, "P -10 10": {"", folded},
+		}},
 		{driver: "gs232b", file: "gs232b", deviations: gs232b},
 		{driver: "rot1prog", file: "spid_rot1prog", keep: noElevation, deviations: map[string]deviation{
 			"P -0.4 0": {"W3600\x00\x00\x00\x00\x00\x00/ ", "-0.4 is 0 and not -1"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gsd-mcp/internal/spell"
 	"gsd-mcp/internal/unit"
 )
 
@@ -38,40 +39,15 @@ func Drivers() []Driver {
 // that is not there says what was probably meant.
 func Lookup(name string) (Driver, error) {
 	var names []string
-	best, bestCost := "", 4 // further off is no suggestion
 	for _, d := range Drivers() {
 		if d.Name == name {
 			return d, nil
 		}
 		names = append(names, d.Name)
-		if c := distance(unit.Printable(strings.ToLower(name), 40), d.Name); c < bestCost {
-			best, bestCost = d.Name, c
-		}
 	}
 	meant := "there are: " + strings.Join(names, ", ")
-	if best != "" {
+	if best := spell.Nearest(name, names); best != "" {
 		meant = "did you mean " + best + "? " + meant
 	}
 	return Driver{}, fmt.Errorf("no rotator driver is called %q; %s", unit.Printable(name, 40), meant)
-}
-
-// distance is the number of single-letter edits between two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

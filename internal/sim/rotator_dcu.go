@@ -30,10 +30,10 @@ func NewRotorEZ(m *Mount) *Controller {
 	return newDCU(m, dcuDialect{answer: ";%03.0f", version: true})
 }
 
-// NewERC is an Easy Rotor Control.
+// NewERC is a DF9GR ERC.
 func NewERC(m *Mount) *Controller { return newDCU(m, dcuDialect{answer: "%03.0f;"}) }
 
-// NewYRC1 is a DF9GR YRC-1.
+// NewYRC1 is a Hy-Gain YRC-1, or DCU-2 or DCU-3.
 func NewYRC1(m *Mount) *Controller { return newDCU(m, dcuDialect{answer: ";%03.0f"}) }
 
 // NewRT21 is a Green Heron RT-21.
