@@ -123,3 +123,93 @@ func TestHamlibDrivesTheSimulatedIC9700(t *testing.T) {
 		})
 	}
 }
+
+func TestHamlibDrivesEverySimulatedRadio(t *testing.T) {
+	peers.Need(t, "rigctl", "libhamlib-utils")
+	tests := []struct {
+		model, hamlib string
+		set           []string // and what is true afterwards:
+		main          sim.RadioSide
+		reads         string // what f m prints after that, "" where it cannot be read
+		ptt           bool
+	}{
+		{"ic-9100", "3068", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000\nUSB", true},
+		{"ic-910h", "3044", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000\nUSB", true},
+		// Hamlib sends an IC-821H four bytes of frequency whatever it answers with.
+		{"ic-821h", "3034", []string{"M", "USB", "0"}, sim.RadioSide{FrequencyHz: 145_800_000, Mode: "USB"}, "145800000\nUSB", false},
+		{"ic-7100", "3070", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000\nUSB", true},
+		{"ic-705", "3085", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000\nUSB", true},
+		{"ts-2000", "2014", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000\nUSB", true},
+		{"ts-790", "2007", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000\nUSB", true},
+		{"ft-847", "1001", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000\nUSB", true},
+		{"ft-736r", "1010", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "", true},
+		{"ft-817", "1020", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000", true}, // its mode Hamlib reads from the other VFO
+		{"ft-818", "1041", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000", true}, // its mode Hamlib reads from the other VFO
+		{"ft-857", "1022", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000\nUSB", true},
+		{"ft-897", "1023", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000\nUSB", true},
+		{"ft-991a", "1035", []string{"F", "437550000", "M", "USB", "0"}, sim.RadioSide{FrequencyHz: 437_550_000, Mode: "USB"}, "437550000\nUSB", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.model, func(t *testing.T) {
+			t.Parallel()
+			dev, err := sim.NewRadio(tt.model, clock.System())
+			if err != nil {
+				t.Fatal(err)
+			}
+			port := onPTY(t, dev)
+			rigctl(t, tt.hamlib, port, tt.set...)
+			if got := settled(dev, tt.main); got != tt.main {
+				t.Errorf("after %v the radio is at %+v, want %+v", tt.set, got, tt.main)
+			}
+			if tt.reads != "" {
+				if got := rigctl(t, tt.hamlib, port, "f", "m"); !strings.HasPrefix(got, tt.reads+"\n") {
+					t.Errorf("f m = %q, want %q", got, tt.reads)
+				}
+			}
+			if !tt.ptt {
+				return
+			}
+			// Hamlib leaves the radio keyed when it ends: the driver's Halt is what
+			// brings it back.
+			rigctl(t, tt.hamlib, port, "T", "1")
+			if !eventually(func() bool { return dev.Truth().Transmitting }) {
+				t.Fatal("T 1 does not key the simulated radio")
+			}
+			m, err := radio.Lookup(tt.model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			link, err := serialport.Open(ctx, serialport.Config{Path: port, Baud: m.Baud, Stop2: m.Stop2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer link.Close()
+			if err := m.New(link).Halt(ctx); err != nil {
+				t.Errorf("Halt = %v", err)
+			}
+			if !eventually(func() bool { return !dev.Truth().Transmitting }) {
+				t.Error("the simulated radio still transmits after Halt")
+			}
+		})
+	}
+}
+
+// settled waits for the bytes of an unacknowledged setting.
+func settled(dev sim.Radio, want sim.RadioSide) sim.RadioSide {
+	eventually(func() bool { return dev.Truth().Main == want })
+	return dev.Truth().Main
+}
+
+// eventually polls a condition for five seconds.
+func eventually(is func() bool) bool {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if is() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}

@@ -35,6 +35,7 @@ const (
 	RadioEcho      RadioFault = "echo"      // the wire's echo is switched over
 	RadioStuckPTT  RadioFault = "stuck-ptt" // once keyed, receive is acknowledged and not done
 	RadioMicPTT    RadioFault = "mic-ptt"   // somebody holds the microphone's key
+	RadioLostByte  RadioFault = "lost-byte" // every eleventh byte on its way to the radio is lost
 	RadioFloat32   RadioFault = "float32"   // frequencies are kept in 32-bit floats
 	RadioSatLost   RadioFault = "sat-lost"  // satellite mode falls off with the next frequency (a memory recall)
 )
@@ -45,7 +46,7 @@ const RadioSlowness = 1500 * time.Millisecond
 // RadioFaults lists the names that ParseRadioFault knows.
 func RadioFaults() []RadioFault {
 	return []RadioFault{RadioMute, RadioSlow, RadioGarbage, RadioNoise, RadioNAK, RadioDial, RadioForeign, RadioCollision,
-		RadioAckLost, RadioEcho, RadioStuckPTT, RadioMicPTT, RadioFloat32, RadioSatLost}
+		RadioAckLost, RadioEcho, RadioLostByte, RadioStuckPTT, RadioMicPTT, RadioFloat32, RadioSatLost}
 }
 
 // ParseRadioFault reads a fault's name; "" is a healthy radio.

@@ -18,6 +18,12 @@ func radioRows() []radioRow {
 	icom := func(m icomModel) func(*clock.Clock) Radio {
 		return func(clk *clock.Clock) Radio { return newIcom(clk, m) }
 	}
+	portable := func(clk *clock.Clock) Radio {
+		return newFT817(clk, [][2]int64{{100e3, 56e6}, {76e6, 154e6}, {420e6, 470e6}}, 0x0054, 0x007A)
+	}
+	mobile := func(clk *clock.Clock) Radio {
+		return newFT817(clk, [][2]int64{{100e3, 56e6}, {76e6, 108e6}, {118e6, 164e6}, {420e6, 470e6}}, 0x0068, 0x008C)
+	}
 	return []radioRow{
 		{"ic-9700", func(clk *clock.Clock) Radio { return NewIC9700(clk) }},
 		{"ic-9100", icom(icomModel{addr: 0x7C, echo: true, dual: true, filter: true, data: true, ptt: true,
@@ -29,6 +35,12 @@ func radioRows() []radioRow {
 		{"ic-705", icom(icomModel{addr: 0xA4, byVFO: true, filter: true, data: true, ptt: true, txHz: true, bands: hfBands()})},
 		{"ts-2000", func(clk *clock.Clock) Radio { return newTS2000(clk) }},
 		{"ts-790", func(clk *clock.Clock) Radio { return newTS790(clk) }},
+		{"ft-847", func(clk *clock.Clock) Radio { return newFT847(clk) }},
+		{"ft-736r", func(clk *clock.Clock) Radio { return newFT736R(clk) }},
+		{"ft-817", portable},
+		{"ft-818", portable},
+		{"ft-857", mobile},
+		{"ft-897", mobile},
 		{"ft-991a", func(clk *clock.Clock) Radio { return newFT991(clk) }},
 	}
 }
