@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,6 +42,9 @@ func simRotatorCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !(mount.AzMinDeg <= mount.StartAzDeg && mount.StartAzDeg <= mount.AzMaxDeg && mount.ElMinDeg <= mount.StartElDeg && mount.StartElDeg <= mount.ElMaxDeg) {
+				return fmt.Errorf("a start at %v°, %v° is outside the mount's travel, 0..450 and 0..180", mount.StartAzDeg, mount.StartElDeg)
+			}
 			m := sim.NewMount(clk, mount)
 			ctl, err := sim.NewController(protocol, m)
 			if err != nil {
@@ -56,6 +60,8 @@ func simRotatorCmd() *cobra.Command {
 	f.register(cmd)
 	cmd.Flags().StringVar(&protocol, "protocol", "", "what the controller speaks")
 	cmd.Flags().StringVar(&fault, "fault", "", "what goes wrong")
+	cmd.Flags().Float64Var(&mount.StartAzDeg, "azimuth", 0, "where it points at the start: 0 to 450, in `DEG`rees; 20 and 380 are a turn apart")
+	cmd.Flags().Float64Var(&mount.StartElDeg, "elevation", 0, "where it points at the start: 0 to 180, in `DEG`rees")
 	for name, values := range map[string][]string{"protocol": sim.RotatorProtocols(), "fault": strings.Fields(faultNames(sim.RotatorFaults()))} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err)

@@ -90,6 +90,8 @@ func TestSimRefusesWhatItCannotDo(t *testing.T) {
 		{"rotator --protocol easycomm2 --sim-rate 21 --link " + plain, "1..20"},
 		{"rotator --protocol easycomm2 --sim-rate NaN --link " + plain, "1..20"},
 		{"rotator --protocol easycomm2 --sim-start yesterday --link " + plain, "--sim-start"},
+		{"rotator --protocol easycomm2 --azimuth 451 --link " + plain, "0..450"},
+		{"rotator --protocol easycomm2 --elevation NaN --link " + plain, "0..180"},
 		{"rotator --protocol easycomm2", "link"},
 		{"rotator --protocol easycomm2 --link /nowhere/rotator", "/nowhere"},
 	} {

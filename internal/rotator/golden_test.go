@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -237,6 +238,57 @@ func TestTheDocsHaveEveryDriverFaultAndDeviation(t *testing.T) {
 			if !strings.Contains(doc, "| "+dev.why+" |") {
 				t.Errorf("docs/rotators.md does not say why %s sends %q for %s: %s", g.driver, dev.sends, cmd, dev.why)
 			}
+		}
+	}
+}
+
+var angle = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
+
+// What real firmware answered to our query, in an AVR simulator, must be read as
+// the numbers that are in it, and its burst after homing must not be read.
+func TestAnswersOfRealFirmwareAreRead(t *testing.T) {
+	for _, tt := range []struct {
+		driver, file, query string
+		bursts              int
+	}{
+		{"easycomm2", "k3ng_easycomm_hamlibhack_simavr", "AZ EL \n", 0},
+		{"easycomm2", "k3ng_easycomm_nohack_simavr", "AZ EL \n", 0},
+		{"easycomm3", "satnogs_v2.2_simavr", "AZ EL \n", 1},
+		{"satnogs", "satnogs_v2.2_simavr", "AZ EL \n", 1},
+		{"gs232b", "k3ng_gs232b_simavr", "C2\r", 0},
+		{"k3ng", "k3ng_gs232b_simavr", "C2\r", 0},
+		{"gs232a", "k3ng_gs232a_simavr", "C2\r", 0},
+		{"gs232az", "k3ng_gs232a_simavr", "C\r", 0},
+	} {
+		d := lookup(t, tt.driver)
+		read, bursts := 0, 0
+		for _, c := range captures(t, tt.file) {
+			if c.tx() != tt.query || c.rx() == "" {
+				continue
+			}
+			numbers := angle.FindAllString(c.rx(), -1)
+			var at unit.AzEl
+			var err error
+			on(t, d, func(string) string { return c.rx() }, func(ctx context.Context, r rotator.Rotator) { at, err = r.Position(ctx) })
+			if len(numbers) > 2 {
+				bursts++
+				if !errors.Is(err, rotator.ErrBadReply) {
+					t.Errorf("%s: a burst of %d answers: %v, %v", tt.driver, len(numbers)/2, at, err)
+				}
+				continue
+			}
+			read++
+			want := unit.AzEl{}
+			want.AzDeg, _ = strconv.ParseFloat(numbers[0], 64)
+			if len(numbers) > 1 {
+				want.ElDeg, _ = strconv.ParseFloat(numbers[1], 64)
+			}
+			if err != nil || at != want {
+				t.Errorf("%s: %q read as %v, %v", tt.driver, c.rx(), at, err)
+			}
+		}
+		if read == 0 || bursts != tt.bursts {
+			t.Errorf("%s on %s: %d answers read and %d bursts, want some and %d", tt.driver, tt.file, read, bursts, tt.bursts)
 		}
 	}
 }

@@ -87,8 +87,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// A Port is an open serial port. Read, Write and Discard may be used by one
-// goroutine at a time; Close and Stats by any.
+// A Port is an open serial port. One goroutine at a time may write, and one read
+// or discard; Close and Stats are for any.
 type Port struct {
 	path     string
 	identity string
