@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"gsd-mcp/internal/config"
 	"gsd-mcp/internal/door"
 	"gsd-mcp/internal/health"
 	"gsd-mcp/internal/mcp"
@@ -44,7 +45,15 @@ func (h *house) frequency(norad int) (down, up tools.Channel) {
 	if mode == "" {
 		mode = s.Mode
 	}
-	return tools.Channel{FrequencyHz: s.DownlinkHz, Mode: s.Mode}, tools.Channel{FrequencyHz: s.UplinkHz, Mode: mode}
+	return tools.Channel{FrequencyHz: trimmed(s), Mode: s.Mode}, tools.Channel{FrequencyHz: s.UplinkHz, Mode: mode}
+}
+
+// trimmed is the downlink with the oscillators' error, 0 when there is none.
+func trimmed(s config.Satellite) int64 {
+	if s.DownlinkHz == 0 {
+		return 0
+	}
+	return s.DownlinkHz + s.TrimHz
 }
 
 // updated tells subscribers that a resource has changed.

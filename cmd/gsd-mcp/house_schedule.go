@@ -15,16 +15,12 @@ type executor struct{ h *house }
 // RunPass implements schedule.Executor.
 func (x executor) RunPass(ctx context.Context, e schedule.Entry, report func(s schedule.State, code, reason string)) schedule.Outcome {
 	job := station.PassJob{ScheduledID: e.ID, PassID: e.PassID, NoradID: e.NoradID, Satellite: e.Satellite, AOS: e.AOS, TCA: e.TCA, LOS: e.LOS, MaxElDeg: e.MaxElDeg, By: e.CreatedBy}
-	if s, ok := x.h.cfg.Overrides(e.NoradID); ok {
-		job.Downlink = radio.Tuning{FrequencyHz: s.DownlinkHz + s.TrimHz, Mode: radio.Mode(s.Mode)}
-		up := s.UplinkMode
-		if up == "" {
-			up = s.Mode
-		}
-		job.Uplink = radio.Tuning{FrequencyHz: s.UplinkHz, Mode: radio.Mode(up)}
-		if s.DownlinkHz == 0 {
-			job.Downlink = radio.Tuning{}
-		}
+	down, up := x.h.frequency(e.NoradID)
+	if down.FrequencyHz > 0 {
+		job.Downlink = radio.Tuning{FrequencyHz: down.FrequencyHz, Mode: radio.Mode(down.Mode)}
+	}
+	if up.FrequencyHz > 0 {
+		job.Uplink = radio.Tuning{FrequencyHz: up.FrequencyHz, Mode: radio.Mode(up.Mode)}
 	}
 	end := x.h.station.RunPass(ctx, job, func(state, code, reason string) { report(schedule.State(state), code, reason) })
 	return schedule.Outcome{State: schedule.State(end.State), Code: end.Code, Reason: end.Reason, Record: &schedule.Record{
