@@ -25,11 +25,11 @@ func Find(ctx context.Context, o *Orbit, site unit.Site, opt Options) ([]Pass, W
 	return f.find(ctx, opt)
 }
 
-// How far a node carries, in radians of the orbit: for looking around, 0.1 km;
-// for the figures reported, centimetres.
+// How far a node carries, in radians of the orbit: for looking around, 0.5 km;
+// for the figures reported, decimetres.
 const (
-	roughReach = 0.13
-	nearReach  = 0.016
+	roughReach = 0.2
+	nearReach  = 0.005
 	// Crossings are reported to the millisecond, also those that last minutes
 	// for a satellite far out, where SGP4's velocity is not quite the derivative
 	// of its position.
@@ -45,9 +45,9 @@ const (
 	exact              // for crossings and what is reported
 )
 
-// Steps while the satellite may be seen: 45 s in low orbit.
+// Steps while the satellite may be seen: 100 s in low orbit.
 const (
-	fineStep    = 0.05 // radians of the orbit
+	fineStep    = 0.11 // radians of the orbit
 	maxFineS    = 300.0
 	footprintMg = 1.0 * rad // margin of the skipping rule: oblateness, precession, the plumb line
 )
@@ -60,8 +60,9 @@ type finder struct {
 	lift      bool    // refraction
 	sinLow    float64 // sine of the lowest horizon, geometric
 	low       float64 // radians
-	n         node
-	reach     float64 // seconds around n for looking around
+	n         node    // for looking around
+	x         node    // for figures
+	reach     float64 // seconds around a node for looking around
 	nearS     float64 // and for highest points
 	siteR     float64
 	siteDir   vec
@@ -70,6 +71,8 @@ type finder struct {
 	drift     float64 // fastest motion of the site and the orbit's plane, rad/s
 	fast      bool    // the satellite outruns the site
 	linger    float64 // seconds for which a satellite just past may still come into view, when fast
+	theta0    float64 // sidereal angle at mid
+	mid       float64 // of the window, seconds since the epoch
 	failed    bool    // SGP4 gave no position
 	evals     int
 }
@@ -88,9 +91,18 @@ func newFinder(o *Orbit, p spot, opt Options) *finder {
 	s := o.set
 	a := o.drag.km
 	apogee := a*(1+s.Eccentricity)*1.005 + 30
-	perigee := math.Max(a*(1-s.Eccentricity)*0.995-30, lowestKm)
+	// Drag may have taken something off by the end of the window; short-period
+	// terms are under 15 km; Moon and Sun change an eccentricity.
+	axis := math.Min(a, math.Min(o.drag.axis(o.since(opt.From)), o.drag.axis(o.since(opt.To))))
+	perigee := axis*(1-s.Eccentricity) - 20
+	if s.MeanMotion < deepRevsPerDay {
+		perigee = perigee*0.995 - 10
+	}
+	perigee = math.Max(perigee, lowestKm)
 	f.footprint = math.Acos(math.Min(1, f.siteR*math.Cos(f.low)/apogee)) - f.low
-	f.motion = 1.01 * math.Sqrt(mu*(2/perigee-1/math.Max(a, perigee))) / perigee
+	f.motion = 1.004 * math.Sqrt(mu*(2/perigee-1/math.Max(axis, perigee))) / perigee
+	f.mid = o.since(opt.From.Add(opt.To.Sub(opt.From) / 2))
+	f.theta0 = o.theta(f.mid)
 	f.drift = spin*math.Hypot(f.siteDir.x, f.siteDir.y) + 3e-6 // nodes move 10° a day at most
 	slowest := math.Sqrt(mu*math.Max(0, a*(1-s.Eccentricity*s.Eccentricity))) / (apogee * apogee)
 	f.fast = slowest > 4*f.drift && f.footprint < 65*rad
@@ -121,8 +133,8 @@ type sample struct {
 	vel  vec     // Earth-fixed axes, inertial velocity
 }
 
-// at evaluates with a node no farther away than the grade allows.
-func (f *finder) at(ts float64, g grade) sample {
+// node is one that serves for ts.
+func (f *finder) node(ts float64, g grade) *node {
 	limit := f.reach
 	switch g {
 	case near:
@@ -130,18 +142,33 @@ func (f *finder) at(ts float64, g grade) sample {
 	case exact:
 		limit = exactReachS
 	}
-	if !f.n.ok || math.Abs(ts-f.n.ts) > limit {
-		f.n = f.o.node(nearest(ts))
-		f.evals++
-		if !f.n.good() {
-			f.failed = true
-		}
-		r := f.n.r.norm()
-		w := math.Max(f.n.v.norm()/r, math.Sqrt(mu/r)/r)
-		f.reach, f.nearS = roughReach/w, math.Max(exactReachS, nearReach/w)
+	if f.x.ok && math.Abs(ts-f.x.ts) <= limit {
+		return &f.x
 	}
-	r, v := f.n.state(ts)
-	pos, vel := fixed(r, v, f.o.theta(ts))
+	if f.n.ok && math.Abs(ts-f.n.ts) <= limit {
+		return &f.n
+	}
+	n := &f.x
+	if g == rough {
+		// Searches go forward: a rough node lies ahead, and serves behind it too.
+		n, ts = &f.n, ts+0.8*f.reach
+	}
+	*n = f.o.node(nearest(ts))
+	f.evals++
+	if !n.good() {
+		f.failed = true
+	}
+	r := n.r.norm()
+	w := math.Max(n.v.norm()/r, math.Sqrt(mu/r)/r)
+	f.reach, f.nearS = roughReach/w, math.Max(exactReachS, nearReach/w)
+	return n
+}
+
+// at evaluates with a node no farther away than the grade allows.
+func (f *finder) at(ts float64, g grade) sample {
+	n := f.node(ts, g)
+	r, v := n.state(ts)
+	pos, vel := fixed(r, v, f.theta0+spin*(ts-f.mid))
 	d := pos.sub(f.p.at)
 	rng := d.norm()
 	away := d.dot(vel) / rng
@@ -182,10 +209,16 @@ func (f *finder) step(s sample) (seconds float64, fine bool) {
 	case !f.fast:
 		skip = math.Max(skip, (math.Acos(math.Max(-1, math.Min(1, x)))-width)/(f.motion+f.drift))
 	case ahead < 2*math.Pi-halfWidth(width+f.drift*f.linger, cosOff): // and stays behind the site
-		// The first bound forgets that the site moves, so it is too long; the
-		// second lets it move for that long, so it is safe.
-		if first := (ahead - now) / f.motion; first > 0 {
-			skip = math.Max(skip, (ahead-halfWidth(width+f.drift*first, cosOff))/f.motion)
+		// A time that forgets that the site moves is too long; one that lets it
+		// move for that long is safe, and so on.
+		long := (ahead - now) / f.motion
+		for range 2 {
+			if long <= 0 {
+				break
+			}
+			safe := (ahead - halfWidth(width+f.drift*long, cosOff)) / f.motion
+			skip = math.Max(skip, safe)
+			long = (ahead - halfWidth(width+f.drift*math.Max(safe, 0), cosOff)) / f.motion
 		}
 	}
 	if skip > fineS {
@@ -207,18 +240,17 @@ func halfWidth(width, cosOff float64) float64 {
 	return math.Acos(c / cosOff)
 }
 
-// A stay is a time above the lowest horizon, in seconds since the epoch.
+// A stay is a time above the horizon.
 type stay struct {
-	rise, set       float64
+	rise, set       sample
 	riseCut, setCut bool
-	top, topSin     float64
+	top             sample // highest
 	nearest, nearKm float64
-	peaks           bool // top is a maximum, not an end
 }
 
-func (s *stay) offerTop(x sample, peak bool) {
-	if x.sin > s.topSin {
-		s.top, s.topSin, s.peaks = x.ts, x.sin, peak
+func (s *stay) offerTop(x sample) {
+	if x.sin > s.top.sin {
+		s.top = x
 	}
 }
 
@@ -229,10 +261,7 @@ func (s *stay) offerNear(x sample) {
 }
 
 func newStay(x sample, cut bool) *stay {
-	s := &stay{rise: x.ts, riseCut: cut, topSin: -2, nearKm: math.Inf(1)}
-	s.offerTop(x, false)
-	s.offerNear(x)
-	return s
+	return &stay{rise: x, riseCut: cut, top: x, nearest: x.ts, nearKm: x.rng}
 }
 
 // scan finds the stays between two instants. It gives up when ctx ends or SGP4
@@ -241,10 +270,10 @@ func (f *finder) scan(ctx context.Context, from, to float64) []stay {
 	var stays []stay
 	var open *stay
 	finish := func(x sample, cut bool) {
-		open.set, open.setCut = x.ts, cut
-		open.offerTop(x, false)
+		open.set, open.setCut = x, cut
+		open.offerTop(x)
 		open.offerNear(x)
-		if open.set > open.rise && open.topSin >= f.sinLow {
+		if open.set.ts > open.rise.ts && open.top.sin >= f.sinLow {
 			stays = append(stays, *open)
 		}
 		open = nil
@@ -297,12 +326,12 @@ func (f *finder) scan(ctx context.Context, from, to float64) []stay {
 			}
 			if open != nil {
 				if split && peak && i == 1 {
-					open.offerTop(b, true)
+					open.offerTop(b)
 				}
-				if a.ts >= open.rise {
+				if a.ts >= open.rise.ts {
 					f.offerClosest(open, a, b)
 				} else {
-					f.offerClosest(open, f.at(open.rise, exact), b)
+					f.offerClosest(open, open.rise, b)
 				}
 			}
 		}
@@ -319,24 +348,28 @@ func (f *finder) offerClosest(s *stay, a, b sample) {
 	if !(a.away < 0 && b.away >= 0) {
 		return
 	}
-	lo, hi := a, b
+	lo, hi, side := a, b, 0
 	for range 40 {
 		ts := lo.ts - lo.away*(hi.ts-lo.ts)/(hi.away-lo.away)
 		if !(ts > lo.ts && ts < hi.ts) {
 			break
 		}
-		x := f.at(ts, near)
-		s.offerNear(x)
-		if math.Abs(x.away) < 1e-7 || hi.ts-lo.ts < 1e-3 {
-			break
+		x := f.at(ts, rough)
+		if math.Abs(x.away) < 1e-4 || hi.ts-lo.ts < 1e-3 {
+			// 1e-4 km/s is passed in 2 ms; the range is then right to micrometres.
+			s.offerNear(f.at(ts, near))
+			return
 		}
-		// Keep the ends from sticking: halve the far one (Illinois).
 		if x.away < 0 {
-			lo = x
-			hi.away /= 2
+			if lo = x; side > 0 {
+				hi.away /= 2
+			}
+			side = 1
 		} else {
-			hi = x
-			lo.away /= 2
+			if hi = x; side < 0 {
+				lo.away /= 2
+			}
+			side = -1
 		}
 	}
 }
@@ -346,38 +379,52 @@ func (f *finder) offerClosest(s *stay, a, b sample) {
 // where it cannot matter: a peak well below the horizon, a dip well above it.
 func (f *finder) extremum(a, b sample) (sample, bool) {
 	const care = 0.02 // sine; far more than a rough sample is off
-	ts := hermiteTurn(a, b)
-	guess := hermite(a, b, ts)
 	peak := a.rate > 0
-	if peak && !f.in(a) && !f.in(b) && guess < f.sinLow-care {
-		return sample{}, false
-	}
-	if !peak && guess > f.sinLow+care {
-		return sample{}, false
-	}
 	if !peak && !f.in(a) && !f.in(b) {
 		return sample{}, false
 	}
-	lo, hi := a, b
-	x := f.at(ts, near)
+	// First with rough samples, which cost no SGP4, to within a second or so.
+	x := f.turn(a, b, rough, 0.3)
+	if peak && !f.in(a) && !f.in(b) && x.sin < f.sinLow-care || !peak && x.sin > f.sinLow+care {
+		return sample{}, false
+	}
+	lo, hi := f.at(x.ts-2, near), f.at(x.ts+2, near)
+	if lo.rate*a.rate <= 0 || hi.rate*b.rate <= 0 {
+		lo, hi = a, b
+	}
+	return f.turn(lo, hi, near, 1e-3), true
+}
+
+// turn finds where the rate vanishes between two samples in which it has
+// opposite signs, to within a time in seconds.
+func (f *finder) turn(lo, hi sample, g grade, within float64) sample {
+	sign := lo.rate
+	x := lo
+	side := 0
 	for range 40 {
-		if math.Abs(x.rate) < 1e-10 || hi.ts-lo.ts < 1e-3 {
-			break
-		}
-		if x.rate*a.rate > 0 {
-			lo = x
-			hi.rate /= 2
-		} else {
-			hi = x
-			lo.rate /= 2
-		}
-		ts = lo.ts - lo.rate*(hi.ts-lo.ts)/(hi.rate-lo.rate)
+		ts := lo.ts - lo.rate*(hi.ts-lo.ts)/(hi.rate-lo.rate)
 		if !(ts > lo.ts && ts < hi.ts) {
 			break
 		}
-		x = f.at(ts, near)
+		last := x.ts
+		x = f.at(ts, g)
+		if math.Abs(x.ts-last) < within || math.Abs(x.rate) < 1e-10 {
+			break
+		}
+		// An end that stays twice must not stick: halve it (Illinois).
+		if x.rate*sign > 0 {
+			if lo = x; side > 0 {
+				hi.rate /= 2
+			}
+			side = 1
+		} else {
+			if hi = x; side < 0 {
+				lo.rate /= 2
+			}
+			side = -1
+		}
 	}
-	return x, true
+	return x
 }
 
 // crossing finds where the sine of the elevation goes through the horizon
@@ -385,83 +432,74 @@ func (f *finder) extremum(a, b sample) (sample, bool) {
 // rough, so the root may lie a little outside; there may be none in a grazing
 // pass.
 func (f *finder) crossing(a, b sample, sign float64) (sample, bool) {
-	ts := hermiteRoot(a, b, f.sinLow)
 	const slack = 5 // seconds that a rough sample may be wrong by
-	lo, hi := a.ts-slack, b.ts+slack
+	x := f.root(a, b, rough, 0.1, sign)
+	return f.refine(x, a.ts-slack, b.ts+slack, sign)
+}
+
+// root narrows a crossing down with samples of a grade, to within seconds.
+func (f *finder) root(lo, hi sample, g grade, within, sign float64) float64 {
+	cl, ch := lo.sin-f.sinLow, hi.sin-f.sinLow
+	ts, side := lo.ts, 0
+	for range 40 {
+		last := ts
+		ts = lo.ts - cl*(hi.ts-lo.ts)/(ch-cl)
+		if !(ts > lo.ts && ts < hi.ts) {
+			return math.Max(lo.ts, math.Min(hi.ts, ts))
+		}
+		if math.Abs(ts-last) < within {
+			break
+		}
+		x := f.at(ts, g)
+		c := x.sin - f.sinLow
+		if sign*c < 0 {
+			if lo, cl = x, c; side > 0 {
+				ch /= 2
+			}
+			side = 1
+		} else {
+			if hi, ch = x, c; side < 0 {
+				cl /= 2
+			}
+			side = -1
+		}
+	}
+	return ts
+}
+
+// refine is Newton's method on exact samples, kept between lo and hi.
+func (f *finder) refine(ts, lo, hi, sign float64) (sample, bool) {
 	for range 60 {
 		x := f.at(ts, exact)
-		g := sign * (x.sin - f.sinLow)
-		if g < 0 {
+		c := x.sin - f.sinLow
+		if sign*c < 0 {
 			lo = ts
 		} else {
 			hi = ts
 		}
-		next := ts - (x.sin-f.sinLow)/x.rate
+		next := ts - c/x.rate
 		if !(next >= lo && next <= hi) {
 			next = (lo + hi) / 2
 		}
 		if math.Abs(next-ts) < 1e-7 {
-			return x, math.Abs(x.sin-f.sinLow) < 1e-6
+			return x, math.Abs(c) < 1e-6
 		}
 		ts = next
 	}
 	return sample{}, false
 }
 
-// hermite is the cubic through two samples.
-func hermite(a, b sample, ts float64) float64 {
-	h := b.ts - a.ts
-	u := (ts - a.ts) / h
-	return a.sin*(1+2*u)*(1-u)*(1-u) + h*a.rate*u*(1-u)*(1-u) + b.sin*u*u*(3-2*u) - h*b.rate*u*u*(1-u)
-}
-
-// hermiteRoot is where that cubic meets level, by bisection: cheap beside one
-// SGP4.
-func hermiteRoot(a, b sample, level float64) float64 {
-	lo, hi := a.ts, b.ts
-	up := b.sin > a.sin
-	for range 24 {
-		mid := (lo + hi) / 2
-		if (hermite(a, b, mid) < level) == up {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return (lo + hi) / 2
-}
-
-// hermiteTurn is where the cubic's derivative vanishes.
-func hermiteTurn(a, b sample) float64 {
-	h := b.ts - a.ts
-	slope := (b.sin - a.sin) / h
-	// Derivative: a.rate + u*(q1) + u²*q2, u in 0..1.
-	q2 := 3 * (a.rate + b.rate - 2*slope)
-	q1 := b.rate - a.rate - q2
-	lo, hi := 0.0, 1.0
-	up := b.rate > a.rate
-	for range 20 {
-		u := (lo + hi) / 2
-		if (a.rate+u*(q1+u*q2) < 0) == up {
-			lo = u
-		} else {
-			hi = u
-		}
-	}
-	return a.ts + h*(lo+hi)/2
-}
-
-// whole finds the highest point of the whole stay that a window cuts, so that
-// a pass keeps its name while it runs: at most a day to either side.
+// whole finds when the whole stay that a window cuts is highest, so that a pass
+// keeps its name while it runs: at most a day to either side.
 func (f *finder) whole(s stay) float64 {
-	top, best := s.top, s.topSin
+	top, best := s.top.ts, s.top.sin
 	if s.riseCut {
-		if ts, v := f.climb(s.rise, -1); v > best {
+		if ts, v := f.climb(s.rise.ts, -1); v > best {
 			top, best = ts, v
 		}
 	}
 	if s.setCut {
-		if ts, v := f.climb(s.set, 1); v > best {
+		if ts, v := f.climb(s.set.ts, 1); v > best {
 			top = ts
 		}
 	}
@@ -511,10 +549,10 @@ func (f *finder) find(ctx context.Context, opt Options) ([]Pass, Why, error) {
 	found := make([]Pass, 0, len(stays))
 	lowest := math.Sin(opt.MinElevationDeg * rad)
 	for _, s := range stays {
-		if opt.MinElevationDeg > 0 && s.topSin < lowest && math.Asin(s.topSin)*deg < opt.MinElevationDeg {
+		if opt.MinElevationDeg > 0 && s.top.sin < lowest {
 			continue
 		}
-		found = append(found, f.pass(s, opt, decays && s.set >= to))
+		found = append(found, f.pass(s, opt, decays && s.set.ts >= to))
 	}
 	switch {
 	case len(found) > 0:
@@ -559,13 +597,13 @@ func (f *finder) pass(s stay, opt Options, ends bool) Pass {
 		p.LOS.Time = opt.To.UTC()
 	}
 	p.TCA.Time, p.Closest = within(p.TCA.Time, p), within(p.Closest, p)
-	named := s.top
+	named := s.top.ts
 	if s.riseCut || s.setCut {
 		named = f.whole(s)
 	}
 	p.ID = PassID(set.NoradID, f.o.at(named))
 	p.MaxElDeg = p.TCA.ElDeg
-	p.ElementsAgeDays = s.top / 86400
+	p.ElementsAgeDays = s.top.ts / 86400
 	if t := set.Trust(p.TCA.Time); t.Why != "" {
 		p.Warnings = append(p.Warnings, t.Why)
 	}
@@ -588,8 +626,7 @@ func within(t time.Time, p Pass) time.Time {
 	return t
 }
 
-func (f *finder) event(ts float64) Event {
-	f.at(ts, exact)
-	l := f.o.look(&f.n, &f.p, ts)
-	return Event{Time: f.o.at(ts), AzDeg: l.AzDeg, ElDeg: l.ElDeg, RangeKm: l.RangeKm}
+func (f *finder) event(s sample) Event {
+	e, n, u := f.p.components(s.pos)
+	return Event{Time: f.o.at(s.ts), AzDeg: unit.Norm360(math.Atan2(e, n) * deg), ElDeg: math.Atan2(u, math.Hypot(e, n)) * deg, RangeKm: s.rng}
 }

@@ -72,6 +72,13 @@ func newSpot(s unit.Site) spot {
 	}
 }
 
+// components are the parts of the way from the spot to an Earth-fixed place
+// along its axes: east, north, up.
+func (p *spot) components(place vec) (e, n, u float64) {
+	d := place.sub(p.at)
+	return d.dot(p.east), d.dot(p.north), d.dot(p.up)
+}
+
 // fixed turns a TEME position and velocity into the Earth-fixed frame, where
 // the velocity is that seen by somebody on the ground.
 func fixed(r, v vec, theta float64) (vec, vec) {

@@ -16,8 +16,7 @@ const (
 // clearance is how far the satellite stands over the mask, in degrees.
 func (f *finder) clearance(ts float64, g grade) (degrees float64, s sample) {
 	s = f.at(ts, g)
-	d := s.pos.sub(f.p.at)
-	e, n, u := d.dot(f.p.east), d.dot(f.p.north), d.dot(f.p.up)
+	e, n, u := f.p.components(s.pos)
 	el := math.Atan2(u, math.Hypot(e, n)) / rad
 	if f.lift {
 		el += Refraction(el)
@@ -38,8 +37,8 @@ func (f *finder) underMask(stays []stay) []stay {
 type maskPoint struct{ ts, clear float64 }
 
 func (f *finder) segments(out []stay, whole stay) []stay {
-	c, x := f.clearance(whole.rise, exact)
-	prev := maskPoint{whole.rise, c}
+	c, x := f.clearance(whole.rise.ts, exact)
+	prev := maskPoint{whole.rise.ts, c}
 	before := prev
 	var open *stay
 	begin := func(ts float64, cut bool) {
@@ -47,13 +46,13 @@ func (f *finder) segments(out []stay, whole stay) []stay {
 	}
 	end := func(ts float64, cut bool) {
 		y := f.at(ts, exact)
-		open.set, open.setCut = ts, cut
-		open.offerTop(y, false)
+		open.set, open.setCut = y, cut
+		open.offerTop(y)
 		open.offerNear(y)
-		if whole.top > open.rise && whole.top < open.set {
-			open.offerTop(f.at(whole.top, near), true)
+		if whole.top.ts > open.rise.ts && whole.top.ts < ts {
+			open.offerTop(whole.top)
 		}
-		if whole.nearest > open.rise && whole.nearest < open.set {
+		if whole.nearest > open.rise.ts && whole.nearest < ts {
 			open.offerNear(f.at(whole.nearest, near))
 		}
 		out = append(out, *open)
@@ -65,20 +64,20 @@ func (f *finder) segments(out []stay, whole stay) []stay {
 		begin(prev.ts, whole.riseCut)
 	}
 	last := x
-	for prev.ts < whole.set {
+	for prev.ts < whole.set.ts {
 		d := math.Min(maskMaxS, maskStep*last.pos.norm()/last.vel.norm())
-		ts := math.Min(prev.ts+d, whole.set)
+		ts := math.Min(prev.ts+d, whole.set.ts)
 		c, y := f.clearance(ts, near)
 		now := maskPoint{ts, c}
 		// A peak or dip between the grid points that crosses the mask unseen.
 		if prev.clear < 0 && now.clear < 0 && prev.clear > before.clear && prev.clear >= now.clear && prev.clear > -0.5 {
-			if top := f.turn(before.ts, now.ts, 1); top.clear > 0 {
+			if top := f.maskTurn(before.ts, now.ts, 1); top.clear > 0 {
 				begin(f.maskRoot(before.ts, top.ts, 1), false)
 				end(f.maskRoot(top.ts, now.ts, -1), false)
 			}
 		}
 		if open != nil && prev.clear > 0 && now.clear > 0 && prev.clear < before.clear && prev.clear <= now.clear && prev.clear < 0.5 {
-			if dip := f.turn(before.ts, now.ts, -1); dip.clear < 0 {
+			if dip := f.maskTurn(before.ts, now.ts, -1); dip.clear < 0 {
 				end(f.maskRoot(before.ts, dip.ts, -1), false)
 				begin(f.maskRoot(dip.ts, now.ts, 1), false)
 			}
@@ -90,13 +89,13 @@ func (f *finder) segments(out []stay, whole stay) []stay {
 			end(f.maskRoot(prev.ts, now.ts, -1), false)
 		}
 		if open != nil {
-			open.offerTop(y, false)
+			open.offerTop(y)
 			open.offerNear(y)
 		}
 		before, prev, last = prev, now, y
 	}
 	if open != nil {
-		end(whole.set, whole.setCut)
+		end(whole.set.ts, whole.setCut)
 	}
 	return out
 }
@@ -116,9 +115,9 @@ func (f *finder) maskRoot(a, b, sign float64) float64 {
 	return (a + b) / 2
 }
 
-// turn finds the greatest (sign 1) or least (-1) clearance between two
+// maskTurn finds the greatest (sign 1) or least (-1) clearance between two
 // instants by golden section.
-func (f *finder) turn(a, b, sign float64) maskPoint {
+func (f *finder) maskTurn(a, b, sign float64) maskPoint {
 	const g = 0.6180339887498949
 	for b-a > 1e-4 {
 		x, y := b-g*(b-a), a+g*(b-a)
