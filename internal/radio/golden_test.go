@@ -22,7 +22,9 @@ type capture struct {
 }
 
 // captures reads the one-process-per-command part of a golden file.
-func captures(t *testing.T, name string) (out []capture) {
+func captures(t *testing.T, name string) []capture { return capturesVia(t, name, "rigctl") }
+
+func capturesVia(t *testing.T, name, via string) (out []capture) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "testdata", "hamlib", "radio", name+".jsonl"))
 	if err != nil {
@@ -36,7 +38,7 @@ func captures(t *testing.T, name string) (out []capture) {
 		if err := json.Unmarshal(sc.Bytes(), &c); err != nil {
 			t.Fatal(err)
 		}
-		if c.Via == "rigctl" {
+		if c.Via == via {
 			out = append(out, c)
 		}
 	}

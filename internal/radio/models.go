@@ -10,7 +10,7 @@ import (
 
 // Models is the table of radios: every model that station.toml may name.
 func Models() []Model {
-	return slices.Concat(icomModels(), kenwoodModels(), ft991Models(), ft847Models(), ft817Models())
+	return slices.Concat(icomModels(), kenwoodModels(), ft991Models(), ft847Models(), ft817Models(), rigctldModels())
 }
 
 // Lookup finds a model by its name or one of its other names, in any case. An

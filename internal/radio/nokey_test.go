@@ -140,6 +140,13 @@ func keys(name string, p []byte) bool {
 	case strings.HasPrefix(name, "yaesu-ft8"), strings.HasPrefix(name, "yaesu-ft736"):
 		// Whole frames, or single bytes of the FT-736R that the caller has joined.
 		return len(p) != 5 || p[4] == 0x08 || p[4] == 0x0F || p[4] == 0xBC
+	case name == "hamlib-rigctld":
+		line, ok := strings.CutSuffix(string(p), "\n")
+		rest, set := strings.CutPrefix(line, "+F ")
+		mode, setMode := strings.CutPrefix(line, "+M ")
+		return !ok || !slices.Contains([]string{"+f", "+m", "+t", "+T 0", `+\chk_vfo`}, line) &&
+			!(set && strings.Trim(rest, "0123456789") == "") &&
+			!(setMode && strings.Trim(mode, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == " 0")
 	}
 	return true // a family without a rule here is a mistake
 }
@@ -212,6 +219,9 @@ func (h hurried) Write(ctx context.Context, p []byte) error {
 		if len(p) > 5 && p[0] == 0xFE { // CI-V: the request's command and any data
 			answer = append(append([]byte{0xFE, 0xFE, 0xE0, p[2]}, p[4:len(p)-1]...), rapid.SliceOfN(rapid.Byte(), 0, 6).Draw(h.rt, "data")...)
 			answer = append(answer, 0xFD)
+		} else if p[0] == '+' {
+			answer = rapid.SampledFrom([][]byte{[]byte("ChkVFO: 0\n"), []byte("get_ptt:\nPTT: 0\nRPRT 0\n"), []byte("get_ptt:\nPTT: 1\nRPRT 0\n"), []byte("set_freq: 1\nRPRT 0\n"),
+				[]byte("get_freq:\nFrequency: 145800000\nRPRT 0\n"), []byte("set_mode: FM 0\nRPRT 0\n"), []byte("RPRT -1\n")}).Draw(h.rt, "rprt")
 		} else if len(p) <= 5 && p[len(p)-1] != ';' { // five bytes
 			answer = rapid.SampledFrom([][]byte{{0x00}, {0xF0}, {0xFF}, {0x80}, {0x0A}, {0x14, 0x58, 0x00, 0x00, 0x08}, {0x08, 0x08, 0x08, 0x08, 0x08}}).Draw(h.rt, "five")
 		} else {

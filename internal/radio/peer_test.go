@@ -2,7 +2,10 @@ package radio_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -193,6 +196,60 @@ func TestHamlibDrivesEverySimulatedRadio(t *testing.T) {
 				t.Error("the simulated radio still transmits after Halt")
 			}
 		})
+	}
+}
+
+func TestRigctldClientDrivesARadioBehindHamlib(t *testing.T) {
+	path := peers.Need(t, "rigctld", "libhamlib-utils")
+	dev := sim.NewIC9700(clock.System())
+	port := onPTY(t, dev)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().(*net.TCPAddr)
+	free.Close()
+	cmd := exec.Command(path, "-m", "3081", "-r", port, "-T", "127.0.0.1", "-t", strconv.Itoa(addr.Port))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var link *serialport.Port
+	if !eventually(func() bool {
+		link, err = serialport.Open(ctx, serialport.Config{Path: "tcp://" + addr.String()})
+		return err == nil
+	}) {
+		t.Fatal(err)
+	}
+	defer link.Close()
+	m, err := radio.Lookup("rigctld")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := m.New(link)
+	down := radio.Tuning{FrequencyHz: 437_550_000, Mode: radio.USB}
+	if err := r.Prepare(ctx, down, radio.Tuning{}); err != nil {
+		t.Fatal(err)
+	}
+	if hz, err := r.Tune(ctx, radio.Downlink, 437_551_234); hz != 437_551_234 || err != nil {
+		t.Errorf("Tune = %d, %v", hz, err)
+	}
+	down.FrequencyHz = 437_551_234
+	if st, err := r.Status(ctx); err != nil || st != (radio.Status{Downlink: down}) {
+		t.Errorf("Status = %+v, %v", st, err)
+	}
+	if got, want := dev.Truth().Main, (sim.RadioSide{FrequencyHz: down.FrequencyHz, Mode: "USB"}); got != want {
+		t.Errorf("the radio is at %+v, want %+v", got, want)
+	}
+	if _, err := r.Tune(ctx, radio.Downlink, 2_400_100_000); !errors.Is(err, radio.ErrRefused) {
+		t.Errorf("Tune to 2.4 GHz = %v, want a refusal", err)
+	}
+	dev.SetFault(sim.RadioMicPTT)
+	dev.SetFault(sim.RadioHealthy) // keyed, and not by us
+	if err := r.Halt(ctx); err != nil || dev.Truth().Transmitting {
+		t.Errorf("Halt = %v, transmitting %v", err, dev.Truth().Transmitting)
 	}
 }
 
