@@ -61,7 +61,12 @@ func k3ngDriver() Driver {
 	return d
 }
 
-const gs232Stop = "S\r"
+const (
+	gs232Stop = "S\r"
+	// gs232Ack is how long to wait for the answer to a command: no longer than
+	// until the next command may be sent anyway.
+	gs232Ack = 100 * time.Millisecond
+)
 
 type gs232 struct {
 	wire
@@ -155,10 +160,10 @@ func (g *gs232) Point(ctx context.Context, to unit.AzEl) error {
 	return nil
 }
 
-// acknowledged waits for the answer to a command: no longer than until the next
-// command may be sent anyway, where silence is a yes.
+// acknowledged waits for the answer to a command. Where it need not come,
+// silence is a yes.
 func (g *gs232) acknowledged(ctx context.Context) error {
-	patience := g.caps.MinInterval
+	patience := gs232Ack
 	if g.mustAck {
 		patience = g.caps.Reply
 	}

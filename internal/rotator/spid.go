@@ -84,6 +84,10 @@ const (
 )
 
 const (
+	// md01Ack is how long to wait for the position that answers a set; without
+	// it the set counts as accepted.
+	md01Ack = 300 * time.Millisecond
+
 	spidFineQuery = "W\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x6f "
 
 	spidStop  = "W\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0f "
@@ -238,7 +242,7 @@ func (s *spid) Point(ctx context.Context, to unit.AzEl) error {
 	if !s.acks {
 		return nil
 	}
-	short, cancel := context.WithTimeout(ctx, s.caps.MinInterval)
+	short, cancel := context.WithTimeout(ctx, md01Ack)
 	defer cancel()
 	if _, err := s.reply(short); err != nil {
 		s.unsure = true
