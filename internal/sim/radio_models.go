@@ -58,11 +58,14 @@ func RadioModels() []string {
 	return names
 }
 
+// bare is a model's name however it is written.
+func bare(model string) string { return strings.ToLower(strings.ReplaceAll(model, "-", "")) }
+
 // NewRadio makes a simulated radio: MAIN or VFO A on 145.800 MHz FM, SUB on
 // 435.100 MHz FM or VFO B on 145.900 MHz FM.
 func NewRadio(model string, clk *clock.Clock) (Radio, error) {
 	for _, r := range radioRows() {
-		if r.name == strings.ToLower(model) {
+		if bare(r.name) == bare(model) {
 			return r.make(clk), nil
 		}
 	}
