@@ -39,6 +39,7 @@ type house struct {
 	outbox    *state.Outbox
 	bus       *event.Bus
 	watcher   *clock.Watcher
+	wind      *windWatch // nil: not fitted
 	catalogue tools.Catalogue
 	station   *station.Station
 	book      *schedule.Book

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"gsd-mcp/internal/config"
 	"gsd-mcp/internal/event"
+	"gsd-mcp/internal/health"
 	"gsd-mcp/internal/passes"
 	"gsd-mcp/internal/radio"
 	"gsd-mcp/internal/rotator"
@@ -53,8 +55,11 @@ func (h *house) buildStation(simulated bool) error {
 		Simulated: simulated, ReadOnly: h.cfg.Access.ReadOnly,
 		AgentBudget: station.Budget{Bookings: h.cfg.Access.Budgets.BookingsPerHour, Moves: h.cfg.Access.Budgets.MovesPerHour},
 		Log:         h.log}
+	if h.wind = newWindWatch(h.cfg.Weather); h.wind != nil {
+		o.Wind = h.wind.verdict
+	}
 	if !simulated {
-		o.Power = func() (bool, string) { return false, "" }
+		o.Power = powerLow("/")
 	}
 	if h.cfg.HasRotator() {
 		if o.Rotator, err = h.rotator(); err != nil {
@@ -151,4 +156,27 @@ func simulatedModel(driver string) string {
 		}
 	}
 	return driver
+}
+
+// powerEvery is how old a look at the supply voltage may be: the gate asks
+// often, and sysfs is slow.
+const powerEvery = 2 * time.Second
+
+// powerLow answers the gate from sysfs below root.
+func powerLow(root string) func() (bool, string) {
+	var (
+		mu   sync.Mutex
+		at   time.Time
+		low  bool
+		said string
+	)
+	return func() (bool, string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if at.IsZero() || time.Since(at) > powerEvery {
+			at = time.Now()
+			said, low = health.ReadBoard(root).Power.Low()
+		}
+		return low, said
+	}
 }

@@ -23,7 +23,7 @@ func (h *house) buildServer(simulated bool) {
 		title = "SIMULATED: " + title
 		instructions = "This is a SIMULATED station: nothing here moves or transmits for real. " + instructions
 	}
-	h.server = mcp.New(mcp.Options{Info: mcp.Info{Name: "gsd-mcp", Title: title, Version: version}, Instructions: instructions, Versions: h.cfg.MCP.Versions,
+	h.server = mcp.New(mcp.Options{Info: mcp.Info{Name: "gsd-mcp", Title: title, Version: version}, Instructions: instructions, Versions: h.cfg.MCP.Versions, Calls: h.cfg.Access.Budgets.InFlight,
 		ContractVersion: tools.ContractVersion, Log: func(msg string, kv ...any) { h.log.Warn(msg, kv...) }})
 	mask, _ := h.cfg.Mask() // was checked
 	d := tools.Deps{Station: h.station, Book: h.book, Catalogue: h.catalogue, Bus: h.bus, StationID: h.cfg.Station.ID, Name: h.cfg.Station.Name, Horizon: mask,
@@ -97,7 +97,7 @@ func (h *house) newDoor() (*door.Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return door.New(door.Options{Policy: policy, Server: h.server, Privates: privates, Build: version, Caller: mcpCaller,
+	return door.New(door.Options{Policy: policy, Server: h.server, Privates: privates, Build: version, Rate: float64(a.Budgets.ReadsPerSecond), Caller: mcpCaller,
 		Denied: func(s *door.Session, tool string) *mcp.Result { return tools.Denied(mcpCaller(s), tool) },
 		Observe: func(n door.Notice) {
 			switch n.Kind {

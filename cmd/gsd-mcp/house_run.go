@@ -45,6 +45,9 @@ func (h *house) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.watcher.Run(ctx) })
 	wg.Go(func() { h.watch(ctx) })
+	if h.wind != nil {
+		wg.Go(func() { h.watchWind(ctx) })
+	}
 	stationDone := make(chan struct{})
 	stationCtx, stationStop := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { defer close(stationDone); h.station.Run(stationCtx) }()

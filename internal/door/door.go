@@ -98,6 +98,7 @@ type Options struct {
 	Server   Server
 	Privates *Privates    // nil: no private methods
 	Build    string       // build id of the daemon
+	Rate     float64      // requests a second of one session; 0: RequestsPerSecond
 	Observe  func(Notice) // nil: nobody listens; called from many goroutines
 	// Caller is what the server's handlers get as mcp's Caller; nil: s.Caller.
 	Caller func(s *Session) any
@@ -118,6 +119,9 @@ type Door struct {
 
 // New returns a door that is still closed: Serve opens it.
 func New(o Options) *Door {
+	if o.Rate <= 0 {
+		o.Rate = RequestsPerSecond
+	}
 	if o.Observe == nil {
 		o.Observe = func(Notice) {}
 	}
@@ -212,7 +216,7 @@ func (d *Door) serve(ctx context.Context, c *net.UnixConn) {
 	policy := d.policy.Load()
 	s := &Session{
 		ID: newID(), Peer: peer, granted: policy.Caller(peer), MayStop: policy.MayStop(peer), ReadOnly: policy.ReadOnly(),
-		Opened: time.Now(), Budget: NewBudget(RequestsPerSecond, requestBurst), conn: c,
+		Opened: time.Now(), Budget: NewBudget(d.o.Rate, requestBurst), conn: c,
 	}
 	s.Caller = s.granted
 	s.Caller.Session = s.ID

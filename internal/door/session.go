@@ -76,7 +76,7 @@ func openToAll() []string {
 func (s *Session) limit(method string) error {
 	if wait := s.Budget.Take(); wait > 0 {
 		r := safety.Refuse(safety.RateLimited, fmt.Sprintf("wait %.2f s and ask again; subscribe to resources instead of polling them", wait.Seconds()),
-			"a session may make %d requests a second", RequestsPerSecond)
+			"a session may make %.0f requests a second", s.Budget.rate)
 		return &mcp.Error{Code: codeInternal, Message: r.Sentence(), Data: r}
 	}
 	if s.Denied != nil && !slices.Contains(openToAll(), method) {

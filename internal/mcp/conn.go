@@ -13,7 +13,6 @@ import (
 // Bounds of one session. They are timing rules: unlimited clients made the
 // tracking loop late by hundreds of milliseconds on two cores.
 const (
-	maxRunning = 4           // calls under way
 	maxOpen    = 64          // requests accepted and not answered, subscriptions among them
 	maxWait    = time.Second // of a call for one of the four seats
 	maxListens = 32          // of 2026-07-28
@@ -169,7 +168,7 @@ func (c *conn) take(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-t.C:
-		return errorf(CodeInternal, "%d calls of this session are under way, which is the limit: wait for an answer, then repeat this one", maxRunning)
+		return errorf(CodeInternal, "%d calls of this session are under way, which is the limit: wait for an answer, then repeat this one", cap(c.seat))
 	}
 }
 

@@ -54,6 +54,7 @@ type Options struct {
 	Versions        []string                    // offered; nil for all of [Versions]
 	ContractVersion string                      // of the tool catalogue, sent in _meta of tools/list
 	PageSize        int                         // items per page of a list, 0 for 100
+	Calls           int                         // tool calls of one session at a time, 0 for 4
 	MaxLine         int                         // bytes of one message, 0 for 1 MiB
 	Drain           time.Duration               // for open requests after the end of input, 0 for 2 s
 	Log             func(msg string, kv ...any) // incidents and ends of sessions; must not block
@@ -79,6 +80,9 @@ type Server struct {
 // New makes a server. It panics on a version that it does not speak: check
 // configuration against [Versions] first.
 func New(o Options) *Server {
+	if o.Calls <= 0 {
+		o.Calls = 4
+	}
 	if o.PageSize <= 0 {
 		o.PageSize = 100
 	}

@@ -96,7 +96,7 @@ func newSession(s *Server, o SessionOptions) *session {
 		o.ID = rand.Text()[:10]
 	}
 	return &session{o: o, id: o.ID, uris: map[string]bool{}, listens: map[string]*listen{}, states: map[string]time.Duration{},
-		conn: conn{srv: s, open: map[string]*request{}, seat: make(chan struct{}, maxRunning)}}
+		conn: conn{srv: s, open: map[string]*request{}, seat: make(chan struct{}, s.o.Calls)}}
 }
 
 func (ss *session) handshaken() bool {

@@ -50,6 +50,7 @@ const (
 	RankAgent Rank = iota
 	RankScheduler
 	RankOperator
+	RankSafety // the station itself, when it stows
 )
 
 // A Lease is the right to move the antenna.
@@ -82,6 +83,8 @@ type Facts struct {
 
 	ClockGood bool
 	ClockWhy  string
+	WindHigh  bool // or its sensor is silent
+	WindWhy   string
 	PowerLow  bool
 	PowerWhy  string
 
@@ -211,6 +214,8 @@ func decideStation(f Facts, q Request) *Refusal {
 		return Refuse(Standby, "a supervisor runs: gsd-mcp mode remote", "the station is in standby%s", because(f.ModeWhy))
 	case f.Held:
 		return Refuse(HeldAfterStop, "an operator makes sure that all is safe and runs: gsd-mcp resume", "the station was stopped%s and holds", because(f.HeldBy))
+	case f.WindHigh && q.Verb.Moves() && q.Verb != VerbPark: // parking is what the wind asks for
+		return Refuse(Wind, "wait until the wind has been below its limit, then read get_station_health", "the wind forbids motion%s", because(f.WindWhy))
 	case f.PowerLow && q.Verb.Moves():
 		return Refuse(PowerLow, "check the power supply, then read get_station_health", "the supply voltage is too low for new motion%s", because(f.PowerWhy))
 	}

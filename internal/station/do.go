@@ -28,6 +28,7 @@ type Command struct {
 	Mode   safety.Mode                            // mode
 	Reason string                                 // mode, reset
 	Fault  safety.Code                            // reset
+	Safety bool                                   // an automatic safety action: it takes the lease from anyone
 	Apply  func(ctx context.Context) (any, error) // schedule, cancel: the effect; a *safety.Refusal is a refusal
 }
 
@@ -141,6 +142,9 @@ func (s *Station) Do(ctx context.Context, c Command) Result {
 		return no(ref)
 	}
 	req := safety.Request{Verb: rule.gate, Holder: c.Caller.Session, Rank: rank(c.Caller)}
+	if c.Safety {
+		req.Rank = safety.RankSafety
+	}
 	switch c.Verb {
 	case VerbPoint:
 		req.Target = c.Target
@@ -435,7 +439,7 @@ func (s *Station) Stop(ctx context.Context, c Caller, reason string) StopAnswer 
 	}
 	ans.LatencyMs = float64(time.Since(begun).Microseconds()) / 1000
 	if end != nil {
-		end("stopped " + by)
+		end("stopped", string(safety.HeldAfterStop), "stopped "+by)
 	}
 	s.leases.release(s.leases.current().Holder, 0)
 	if s.rot != nil && len(ans.Problems) == 0 {
@@ -520,7 +524,7 @@ func (s *Station) setMode(ctx context.Context, c Command) (any, error) {
 		}
 	}
 	if end != nil {
-		end("the mode changed to " + string(c.Mode))
+		end("stopped", "MODE_CHANGED", "the mode changed to "+string(c.Mode))
 	}
 	next := was
 	next.Version, next.Mode, next.Since = 1, c.Mode, s.o.Clock.Now()
@@ -572,6 +576,16 @@ func (s *Station) confirmWinding() (any, error) {
 	s.rot.ConfirmWinding()
 	s.stood(v.mech)
 	return map[string]any{"unwrapped_azimuth_deg": v.mech.AzDeg}, nil
+}
+
+// EndPass ends the pass that is being worked, if any, with a terminal state.
+func (s *Station) EndPass(state, code, reason string) {
+	s.mu.Lock()
+	end := s.stopping
+	s.mu.Unlock()
+	if end != nil {
+		end(state, code, reason)
+	}
 }
 
 // SessionEnded tells that a connection is gone: its lease ends and a manual

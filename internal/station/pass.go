@@ -101,7 +101,7 @@ func (s *Station) RunPass(ctx context.Context, job PassJob, report func(state, c
 			Args: map[string]any{"scheduled_pass_id": job.ScheduledID, "pass_id": job.PassID, "created_by": job.By}},
 		about: event.About{Subject: "pass/" + job.PassID, Correlation: job.ScheduledID, Author: &by}}
 	s.mu.Lock()
-	s.stopping = func(reason string) { cancel(&passEnded{"stopped", "HELD_AFTER_STOP", reason}) }
+	s.stopping = func(state, code, reason string) { cancel(&passEnded{state, code, reason}) }
 	s.pass = &passView{PassJob: job, state: "prepass"}
 	s.mu.Unlock()
 	defer func() {

@@ -74,8 +74,9 @@ type Options struct {
 	Bus          *event.Bus
 	Orbits       Orbits
 	Trust        func() Trust
-	Power        func() (low bool, why string) // nil: not fitted
-	Durable      func() error                  // nil: always
+	Power        func() (low bool, why string)  // nil: not fitted
+	Durable      func() error                   // nil: always
+	Wind         func() (high bool, why string) // nil: not fitted
 	BootID       string
 	Simulated    bool
 	ReadOnly     bool
@@ -122,7 +123,7 @@ type Station struct {
 	hasWind  bool
 	sunAt    time.Time
 	sun      *unit.AzEl
-	stopping func(reason string) // ends the pass that runs
+	stopping func(state, code, reason string) // ends the pass that runs
 	pass     *passView
 	diskErr  error
 	observe  func(at time.Time, mech unit.AzEl)
@@ -244,6 +245,9 @@ func (s *Station) facts() safety.Facts {
 	f.ClockGood, f.ClockWhy = t.Good, t.Why
 	if s.o.Power != nil {
 		f.PowerLow, f.PowerWhy = s.o.Power()
+	}
+	if s.o.Wind != nil {
+		f.WindHigh, f.WindWhy = s.o.Wind()
 	}
 	f.Lease = s.leases.current()
 	if s.rot != nil {
