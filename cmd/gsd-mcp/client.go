@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gsd-mcp/internal/config"
 	"gsd-mcp/internal/door"
 	"gsd-mcp/internal/safety"
 	"gsd-mcp/internal/schedule"
@@ -189,20 +190,60 @@ func printHealth(out io.Writer, h tools.HealthReport) {
 	}
 }
 
+// stopPatience is how long stop waits for a daemon before root stops the
+// devices without it, real time.
+const stopPatience = time.Second
+
 func stopCmd() *cobra.Command {
-	return clientCmd("stop", "Stop motion and transmission now; nothing starts again until resume", "", cobra.NoArgs,
-		func(ctx context.Context, c *door.Client, cmd *cobra.Command, _ []string, asJSON bool) error {
-			r, err := callTool(ctx, c, "stop_station", nil)
-			if err != nil {
+	var f clientFlags
+	var place placeFlags
+	cmd := &cobra.Command{Use: "stop", Short: "Stop motion and transmission now; nothing starts again until resume",
+		Long: "Stops motion and transmission now. Anyone with a role may. When the daemon does not answer within a second, root\n" +
+			"ends it and stops the devices directly (see safe-stop).",
+		Args: cobra.NoArgs}
+	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON document on stdout")
+	place.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		l := place.places()
+		ctx, cancel := context.WithTimeout(cmd.Context(), stopPatience+haltPatience)
+		defer cancel()
+		r, err := stopThroughDaemon(ctx, l.Socket)
+		if err != nil {
+			if os.Geteuid() != 0 {
 				return err
 			}
-			show(cmd.OutOrStdout(), r, asJSON)
-			var a station.StopAnswer
-			if json.Unmarshal(r.JSON, &a) != nil || !a.Sent {
-				return fail(exitFailed, errors.New("the stop did not reach every device"), "use the switch at the station")
+			cfg, cerr := config.Load(l.Config)
+			if cerr != nil {
+				return err
 			}
-			return nil
-		})
+			fmt.Fprintln(cmd.ErrOrStderr(), "the daemon does not answer: stopping the devices directly")
+			if err := endDaemon(cmd.Context(), l.StateDir); err != nil {
+				return fail(exitFailed, err, "use the switch at the station")
+			}
+			return stopDevices(context.WithoutCancel(cmd.Context()), cfg, func(format string, args ...any) {
+				fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
+			})
+		}
+		show(cmd.OutOrStdout(), r, f.json)
+		var a station.StopAnswer
+		if json.Unmarshal(r.JSON, &a) != nil || !a.Sent {
+			return fail(exitFailed, errors.New("the stop did not reach every device"), "use the switch at the station")
+		}
+		return nil
+	}
+	return cmd
+}
+
+// haltPatience is how long the daemon may take to confirm standstill.
+const haltPatience = 4 * time.Second
+
+func stopThroughDaemon(ctx context.Context, socket string) (*door.ToolResult, error) {
+	c, err := dial(ctx, socket)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return callTool(ctx, c, "stop_station", nil)
 }
 
 func antennaCmd() *cobra.Command {

@@ -13,6 +13,7 @@ func commands() []*cobra.Command {
 		antennaCmd(),
 		radioCmd(),
 		stopCmd(),
+		safeStopCmd(),
 		resumeCmd(),
 		modeCmd(),
 		resetCmd(),

@@ -102,11 +102,7 @@ func (h *house) rotator() (*station.RotatorOptions, error) {
 			return nil, err
 		}
 	}
-	baud := c.Baud
-	if baud == 0 {
-		baud = d.Baud
-	}
-	o.Open = opener(serialport.Config{Path: port, Baud: baud, Stop2: d.Stop2})
+	o.Open = opener(serialport.Config{Path: port, Baud: orDefault(c.Baud, d.Baud), Stop2: d.Stop2})
 	return o, nil
 }
 
@@ -125,11 +121,7 @@ func (h *house) radio(c config.Radio) (*station.RadioOptions, error) {
 			return nil, err
 		}
 	}
-	baud := c.Baud
-	if baud == 0 {
-		baud = m.Baud
-	}
-	return &station.RadioOptions{Model: m, Open: opener(serialport.Config{Path: port, Baud: baud, Stop2: m.Stop2, HangUp: c.KeyingLine != "none"})}, nil
+	return &station.RadioOptions{Model: m, Open: opener(serialport.Config{Path: port, Baud: orDefault(c.Baud, m.Baud), Stop2: m.Stop2, HangUp: c.KeyingLine != "none"})}, nil
 }
 
 // simulate puts a simulated device on a pseudo-terminal of its own.
