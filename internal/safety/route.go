@@ -154,6 +154,30 @@ func (r *Rules) checkPath(from unit.AzEl, way []unit.AzEl, sun *unit.AzEl) *Refu
 	return nil
 }
 
+// Clear reports what blocks the way from a mechanical position through
+// waypoints, nil for nothing. The owner of a moving antenna asks it about what
+// is left of its route, from where it has really got to.
+func (r *Rules) Clear(from unit.AzEl, way []unit.AzEl, sun *unit.AzEl) *Refusal {
+	if !from.Finite() || slices.ContainsFunc(way, func(p unit.AzEl) bool { return !p.Finite() }) {
+		return Refuse(FeedbackSuspect, "read get_antenna", "the way from %v holds no directions", from)
+	}
+	return r.checkPath(from, way, sun)
+}
+
+// Ahead is where the mount is on its way from p to q after a time, both axes at
+// their own speeds: a target for a controller that, should nothing follow it,
+// still lies on the way that was proved (hazard M-21).
+func (r *Rules) Ahead(p, q unit.AzEl, after time.Duration) unit.AzEl {
+	turn := func(from, to, speed float64) float64 {
+		far := speed * after.Seconds()
+		if math.Abs(to-from) <= far {
+			return to
+		}
+		return from + math.Copysign(far, to-from)
+	}
+	return unit.AzEl{AzDeg: turn(p.AzDeg, q.AzDeg, r.AzSpeedDps), ElDeg: turn(p.ElDeg, q.ElDeg, r.ElSpeedDps)}
+}
+
 // worse is the first rule that is broken by more than it was, or -1.
 func worse(was, is []float64) int {
 	const rounding = 1e-6 // degrees

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"gsd-mcp/internal/unit"
 )
@@ -349,6 +350,46 @@ func TestInSkyRefusesWhatIsNoDirection(t *testing.T) {
 	for _, d := range []unit.AzEl{{AzDeg: math.NaN(), ElDeg: 45}, {AzDeg: 10, ElDeg: math.NaN()}, {AzDeg: math.Inf(1), ElDeg: 45}, {AzDeg: 10, ElDeg: math.Inf(1)}} {
 		if station().InSky(d, nil) == nil {
 			t.Errorf("InSky(%v) is allowed", d)
+		}
+	}
+}
+
+// Hazard M-21: when the host dies, the last target that the controller has lies
+// on the way that was proved, not beside it.
+func TestAheadStaysOnTheProvedWay(t *testing.T) {
+	r := station()
+	from, to := unit.AzEl{AzDeg: 150, ElDeg: 12}, unit.AzEl{AzDeg: 210, ElDeg: 60}
+	tests := []struct {
+		after time.Duration
+		want  unit.AzEl
+	}{
+		{0, from},
+		{time.Second, unit.AzEl{AzDeg: 156, ElDeg: 15}},
+		{10 * time.Second, unit.AzEl{AzDeg: 210, ElDeg: 42}},
+		{time.Minute, to},
+	}
+	for _, tt := range tests {
+		if got := r.Ahead(from, to, tt.after); got != tt.want {
+			t.Errorf("Ahead(%v) = %v, want %v", tt.after, got, tt.want)
+		}
+	}
+	if got := r.Ahead(to, from, time.Second); got != (unit.AzEl{AzDeg: 204, ElDeg: 57}) {
+		t.Errorf("back after 1 s: %v", got)
+	}
+}
+
+func TestClearSeesWhatIsLeftOfARoute(t *testing.T) {
+	r := station()
+	left := []unit.AzEl{{AzDeg: 210, ElDeg: 45}, {AzDeg: 210, ElDeg: 20}}
+	if ref := r.Clear(unit.AzEl{AzDeg: 150, ElDeg: 45}, left, nil); ref != nil {
+		t.Errorf("over the mast: %v", ref)
+	}
+	if ref := r.Clear(unit.AzEl{AzDeg: 150, ElDeg: 30}, left[1:], nil); codeOf(ref) != KeepOut {
+		t.Errorf("through the mast: %v, want KEEP_OUT", ref)
+	}
+	for _, bad := range []unit.AzEl{{AzDeg: math.NaN(), ElDeg: 45}, {AzDeg: 150, ElDeg: math.Inf(1)}} {
+		if r.Clear(bad, left, nil) == nil || r.Clear(left[0], []unit.AzEl{bad}, nil) == nil {
+			t.Errorf("a way with %v is clear", bad)
 		}
 	}
 }
