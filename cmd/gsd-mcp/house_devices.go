@@ -134,8 +134,23 @@ func (h *house) simulate(dev sim.Device) (port string, err error) {
 	return pty.Name, nil
 }
 
+// opener opens a port again and again. The first adapter that is found there is
+// the one: behind the same name another kind is refused, since a name such as
+// ttyUSB0 can come to mean the other device after an unplug.
 func opener(c serialport.Config) station.Opener {
-	return func(ctx context.Context) (station.Wire, error) { return serialport.Open(ctx, c) }
+	var mu sync.Mutex
+	return func(ctx context.Context) (station.Wire, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		p, err := serialport.Open(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if c.Identity == "" {
+			c.Identity = p.Identity()
+		}
+		return p, nil
+	}
 }
 
 // simulatedModel is the simulated radio's name for a driver's: ic-9700 for
