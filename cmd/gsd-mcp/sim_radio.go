@@ -35,7 +35,7 @@ func simRadioCmd() *cobra.Command {
 				return err
 			}
 			r.SetFault(wrong)
-			return f.serve(cmd, clk, r, false, func() any {
+			return f.serve(cmd, clk, r, wrong == sim.RadioUnplug, func() any {
 				t := r.Truth()
 				t.Time = t.Time.UTC().Truncate(time.Millisecond)
 				return t

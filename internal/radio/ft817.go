@@ -32,13 +32,6 @@ func allowsFT817(f fiveFrame) bool {
 	return false
 }
 
-func (r *ft817) fail(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %s: %w", r.name, doing, err)
-}
-
 func (r *ft817) transmitting(ctx context.Context) (bool, error) {
 	b, err := r.wire.ask(ctx, 0xF7, 1)
 	if err != nil {
@@ -88,7 +81,7 @@ func (r *ft817) apply(ctx context.Context, f fiveFrame, good func(Tuning) bool) 
 
 // Status reads the selected VFO, which is the path that was prepared or tuned.
 func (r *ft817) Status(ctx context.Context) (st Status, err error) {
-	defer func() { err = r.fail("read status", err) }()
+	defer func() { err = failure(r.name, "read status", err) }()
 	if st.Transmitting, err = r.transmitting(ctx); err != nil {
 		return st, err
 	}
@@ -104,7 +97,7 @@ func (r *ft817) Status(ctx context.Context) (st Status, err error) {
 // Tune sets the frequency, while the radio receives.
 func (r *ft817) Tune(ctx context.Context, p Path, hz int64) (int64, error) {
 	got, err := r.tune(ctx, p, hz)
-	return got, r.fail(fmt.Sprintf("tune %s to %s", printable(string(p)), formatHz(hz)), err)
+	return got, failure(r.name, fmt.Sprintf("tune %s to %s", printable(string(p)), formatHz(hz)), err)
 }
 
 func (r *ft817) tune(ctx context.Context, p Path, hz int64) (int64, error) {
@@ -131,7 +124,7 @@ func (r *ft817) tune(ctx context.Context, p Path, hz int64) (int64, error) {
 
 // SetMode sets the mode, while the radio receives.
 func (r *ft817) SetMode(ctx context.Context, p Path, m Mode) error {
-	return r.fail(fmt.Sprintf("set %s mode %s", printable(string(p)), printable(string(m))), r.setMode(ctx, p, m))
+	return failure(r.name, fmt.Sprintf("set %s mode %s", printable(string(p)), printable(string(m))), r.setMode(ctx, p, m))
 }
 
 func (r *ft817) setMode(ctx context.Context, p Path, m Mode) error {
@@ -157,19 +150,16 @@ func (r *ft817) setMode(ctx context.Context, p Path, m Mode) error {
 
 // Prepare sets the one path that is not zero.
 func (r *ft817) Prepare(ctx context.Context, down, up Tuning) error {
-	return r.fail("prepare", r.prepare(ctx, down, up))
+	return failure(r.name, "prepare", r.prepare(ctx, down, up))
 }
 
 func (r *ft817) prepare(ctx context.Context, down, up Tuning) error {
 	if err := checkPair(r.caps, down, up); err != nil {
 		return err
 	}
-	t, p := down, Downlink
-	if up != (Tuning{}) {
-		if down != (Tuning{}) {
-			return bothPaths()
-		}
-		t, p = up, Uplink
+	t, p, err := onlyOne(down, up)
+	if err != nil {
+		return err
 	}
 	r.only = p
 	if t == (Tuning{}) {
@@ -186,34 +176,25 @@ func (r *ft817) prepare(ctx context.Context, down, up Tuning) error {
 
 // Halt makes sure that the radio receives.
 func (r *ft817) Halt(ctx context.Context) error {
-	return r.fail("stop transmitting", haltFive(ctx, r.wire, 1))
+	return failure(r.name, "stop transmitting", haltFive(ctx, r.wire, 1))
 }
 
 // haltFive asks, and says "receive" to a radio that transmits or does not
 // answer; acks is how many bytes it acknowledges that with.
 func haltFive(ctx context.Context, wire *fiveByte, acks int) error {
-	b, err := wire.send(ctx, command(0xF7), 1)
-	for range 3 {
-		if err == nil && !fiveKeyed(b) {
-			return nil
+	keyed := func(ctx context.Context) (bool, error) {
+		b, err := wire.send(ctx, command(0xF7), 1)
+		if err != nil {
+			wire.cut = true // perhaps it stands in the middle of a frame
+			return true, err
 		}
-		if err != nil { // perhaps it stands in the middle of a frame
-			if err := pause(ctx, time.Until(wire.last.Add(fiveQuiet))); err != nil {
-				return err
-			}
-		}
-		_, sendErr := wire.send(ctx, command(0x88), acks)
-		if b, err = wire.send(ctx, command(0xF7), 1); err != nil {
-			err = errors.Join(sendErr, err)
-		}
-		if ctx.Err() != nil {
-			break
-		}
+		return fiveKeyed(b), nil
 	}
-	if err == nil && fiveKeyed(b) {
-		err = errors.New("it still transmits: switch it off by hand")
+	receive := func(ctx context.Context) error {
+		_, err := wire.send(ctx, command(0x88), acks)
+		return err
 	}
-	return err
+	return untilReceiving(ctx, keyed, receive)
 }
 
 func ft817Models() []Model {

@@ -50,13 +50,6 @@ func (s ft847Spec) allows(f fiveFrame) bool {
 	return false
 }
 
-func (r *ft847) fail(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %s: %w", r.name, doing, err)
-}
-
 // begin switches CAT on before the first exchange, and again after a silence:
 // the radio may have been switched off in between.
 func (r *ft847) begin(ctx context.Context) error {
@@ -104,7 +97,7 @@ func (r *ft847) side(p Path) (hz, mode, read byte, err error) {
 
 // Status reads both sides, or on an FT-736R tells what was commanded.
 func (r *ft847) Status(ctx context.Context) (st Status, err error) {
-	defer func() { err = r.fail("read status", r.doubt(err)) }()
+	defer func() { err = failure(r.name, "read status", r.doubt(err)) }()
 	if err := r.begin(ctx); err != nil {
 		return st, err
 	}
@@ -166,7 +159,7 @@ func (r *ft847) last(p Path) *Tuning {
 // Tune sets one frequency.
 func (r *ft847) Tune(ctx context.Context, p Path, hz int64) (int64, error) {
 	got, err := r.tune(ctx, p, hz)
-	return got, r.fail(fmt.Sprintf("tune %s to %s", printable(string(p)), formatHz(hz)), err)
+	return got, failure(r.name, fmt.Sprintf("tune %s to %s", printable(string(p)), formatHz(hz)), err)
 }
 
 func (r *ft847) tune(ctx context.Context, p Path, hz int64) (int64, error) {
@@ -204,7 +197,7 @@ func (r *ft847) encode(op byte, hz int64) (fiveFrame, error) {
 
 // SetMode sets the mode of one path.
 func (r *ft847) SetMode(ctx context.Context, p Path, m Mode) error {
-	return r.fail(fmt.Sprintf("set %s mode %s", printable(string(p)), printable(string(m))), r.setMode(ctx, p, m))
+	return failure(r.name, fmt.Sprintf("set %s mode %s", printable(string(p)), printable(string(m))), r.setMode(ctx, p, m))
 }
 
 func (r *ft847) setMode(ctx context.Context, p Path, m Mode) error {
@@ -232,7 +225,7 @@ func (r *ft847) setMode(ctx context.Context, p Path, m Mode) error {
 // Prepare sets up a pass: satellite mode or full duplex for an uplink, which
 // recalls whatever the radio had there, so both sides are set afterwards.
 func (r *ft847) Prepare(ctx context.Context, down, up Tuning) error {
-	return r.fail("prepare", r.doubt(r.prepare(ctx, down, up)))
+	return failure(r.name, "prepare", r.doubt(r.prepare(ctx, down, up)))
 }
 
 func (r *ft847) prepare(ctx context.Context, down, up Tuning) error {
@@ -273,10 +266,10 @@ func (r *ft847) prepare(ctx context.Context, down, up Tuning) error {
 // does: it is told to, three times.
 func (r *ft847) Halt(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
-		return r.fail("stop transmitting", err)
+		return failure(r.name, "stop transmitting", err)
 	}
 	if r.status != 0 {
-		return r.fail("stop transmitting", r.doubt(haltFive(ctx, r.wire, 0)))
+		return failure(r.name, "stop transmitting", r.doubt(haltFive(ctx, r.wire, 0)))
 	}
 	var errs error
 	for range 3 {
@@ -285,10 +278,10 @@ func (r *ft847) Halt(ctx context.Context) error {
 		}
 		// The next one finds the radio at the start of a frame, wherever it was.
 		if err := pause(ctx, fiveQuiet); err != nil {
-			return r.fail("stop transmitting", errors.Join(errs, err))
+			return failure(r.name, "stop transmitting", errors.Join(errs, err))
 		}
 	}
-	return r.fail("stop transmitting", errs)
+	return failure(r.name, "stop transmitting", errs)
 }
 
 func ft847Models() []Model {

@@ -321,22 +321,11 @@ func (f *ft991) Prepare(ctx context.Context, down, up Tuning) error {
 // first: TX0, which ends a transmission on this radio, begins one on a Kenwood.
 func (f *ft991) Halt(ctx context.Context) error {
 	return f.do(ctx, "stop transmitting", func() error {
-		keyed, err := f.transmitting(ctx)
-		for range 3 {
-			if err == nil && !keyed {
-				return nil
-			}
-			var s string
-			s, err = f.wire.ask(ctx, "TX0", "TX")
-			keyed = s != "0"
-			if ctx.Err() != nil {
-				break
-			}
+		receive := func(ctx context.Context) error {
+			_, err := f.wire.ask(ctx, "TX0", "TX")
+			return err
 		}
-		if err == nil && keyed {
-			err = errors.New("it still transmits: is somebody holding the microphone's key? switch it off by hand")
-		}
-		return err
+		return untilReceiving(ctx, f.transmitting, receive)
 	})
 }
 

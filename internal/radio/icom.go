@@ -154,20 +154,13 @@ func newIcom(name string, s icomSpec, link Link) *icom {
 // Moves tells what an operator did at the radio; see Watcher.
 func (r *icom) Moves() []Move { return r.wire.takeMoves() }
 
-func (r *icom) fail(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %s: %w", r.name, doing, err)
-}
-
 // Status reads both paths. The uplink's frequency comes from the radio's own
 // statement of what it would transmit, so that the operator's selected band
 // stays where it is; its mode is the one read when the uplink was last
 // selected, and empty when that may have changed since.
 func (r *icom) Status(ctx context.Context) (Status, error) {
 	st, err := r.status(ctx)
-	return st, r.fail("read status", err)
+	return st, failure(r.name, "read status", err)
 }
 
 func (r *icom) status(ctx context.Context) (st Status, err error) {
@@ -492,7 +485,7 @@ func (r *icom) setMode(ctx context.Context, m Mode, plain bool, vfo byte) error 
 // only when they have to be, and an uplink that is right already is left alone.
 func (r *icom) Tune(ctx context.Context, p Path, hz int64) (int64, error) {
 	got, err := r.tune(ctx, p, hz)
-	return got, r.fail(fmt.Sprintf("tune %s to %s", p, formatHz(hz)), err)
+	return got, failure(r.name, fmt.Sprintf("tune %s to %s", p, formatHz(hz)), err)
 }
 
 func (r *icom) tune(ctx context.Context, p Path, hz int64) (got int64, err error) {
@@ -615,7 +608,7 @@ func unknownPath(p Path) error {
 
 // SetMode sets the mode of one path.
 func (r *icom) SetMode(ctx context.Context, p Path, m Mode) error {
-	return r.fail(fmt.Sprintf("set %s mode %s", p, printable(string(m))), r.pathMode(ctx, p, m))
+	return failure(r.name, fmt.Sprintf("set %s mode %s", p, printable(string(m))), r.pathMode(ctx, p, m))
 }
 
 func (r *icom) pathMode(ctx context.Context, p Path, m Mode) error {
@@ -658,21 +651,10 @@ func (r *icom) Halt(ctx context.Context) error {
 	if !r.ptt {
 		return nil
 	}
-	state, err := r.wire.ask(ctx, civTransmit, txState)
-	for range 3 {
-		if err == nil && !isKeyed(state) {
-			return nil
-		}
-		setErr := r.wire.set(ctx, civTransmit, txState, off)
-		if state, err = r.wire.ask(ctx, civTransmit, txState); err != nil {
-			err = errors.Join(setErr, err)
-		}
-		if ctx.Err() != nil {
-			break
-		}
+	keyed := func(ctx context.Context) (bool, error) {
+		b, err := r.wire.ask(ctx, civTransmit, txState)
+		return isKeyed(b), err
 	}
-	if err == nil && isKeyed(state) {
-		err = errors.New("it still transmits: switch it off by hand")
-	}
-	return r.fail("stop transmitting", err)
+	receive := func(ctx context.Context) error { return r.wire.set(ctx, civTransmit, txState, off) }
+	return failure(r.name, "stop transmitting", untilReceiving(ctx, keyed, receive))
 }

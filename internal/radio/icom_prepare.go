@@ -10,7 +10,7 @@ import (
 // Prepare sets up a pass. With an uplink it needs a cross-band pair on a model
 // with two bands; a model with VFOs gets split. MAIN (or VFO A) stays selected.
 func (r *icom) Prepare(ctx context.Context, down, up Tuning) error {
-	return r.fail("prepare", r.prepare(ctx, down, up))
+	return failure(r.name, "prepare", r.prepare(ctx, down, up))
 }
 
 func (r *icom) prepare(ctx context.Context, down, up Tuning) error {

@@ -85,13 +85,6 @@ func kenwoodMove(msg string) (Move, bool) {
 // Moves tells what an operator did at the radio; see Watcher.
 func (k *kenwood) Moves() []Move { return k.wire.takeMoves() }
 
-func (k *kenwood) fail(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %s: %w", k.name, doing, err)
-}
-
 // kenwoodIF is an answer to IF;.
 type kenwoodIF struct {
 	tx   bool
@@ -135,7 +128,7 @@ func (k *kenwood) satellite(ctx context.Context) (string, error) {
 // empty when an operator may have changed it: to read it the radio would have
 // to give the controls to its sub band.
 func (k *kenwood) Status(ctx context.Context) (st Status, err error) {
-	defer func() { err = k.fail("read status", err) }()
+	defer func() { err = failure(k.name, "read status", err) }()
 	is, err := k.status(ctx)
 	if err != nil {
 		return st, err
@@ -236,21 +229,10 @@ func (k *kenwood) vfo(p Path) (string, error) {
 	return "FA", nil
 }
 
-// onePath holds a radio with one usable path to the one it began with.
-func onePath(only *Path, p Path) error {
-	if *only == "" {
-		*only = p
-	}
-	if *only != p {
-		return fmt.Errorf("this radio serves one path at a time and has the %s: use a second radio for the %s: %w", *only, p, ErrUnsupported)
-	}
-	return nil
-}
-
 // Tune sets one frequency.
 func (k *kenwood) Tune(ctx context.Context, p Path, hz int64) (int64, error) {
 	got, err := k.tune(ctx, p, hz)
-	return got, k.fail(fmt.Sprintf("tune %s to %s", p, formatHz(hz)), err)
+	return got, failure(k.name, fmt.Sprintf("tune %s to %s", p, formatHz(hz)), err)
 }
 
 func (k *kenwood) tune(ctx context.Context, p Path, hz int64) (int64, error) {
@@ -272,7 +254,7 @@ func (k *kenwood) tune(ctx context.Context, p Path, hz int64) (int64, error) {
 // SetMode sets the mode of one path. For the uplink the sub band has the
 // controls while that happens.
 func (k *kenwood) SetMode(ctx context.Context, p Path, m Mode) error {
-	return k.fail(fmt.Sprintf("set %s mode %s", p, printable(string(m))), k.pathMode(ctx, p, m))
+	return failure(k.name, fmt.Sprintf("set %s mode %s", p, printable(string(m))), k.pathMode(ctx, p, m))
 }
 
 func (k *kenwood) pathMode(ctx context.Context, p Path, m Mode) error {
@@ -339,7 +321,7 @@ func (k *kenwood) setSatellite(ctx context.Context, sa string) error {
 // that was there, main down and sub up, main in control, TRACE off (it would
 // move the other side by itself), VFO.
 func (k *kenwood) Prepare(ctx context.Context, down, up Tuning) error {
-	return k.fail("prepare", k.prepare(ctx, down, up))
+	return failure(k.name, "prepare", k.prepare(ctx, down, up))
 }
 
 func (k *kenwood) prepare(ctx context.Context, down, up Tuning) error {
@@ -355,12 +337,9 @@ func (k *kenwood) prepare(ctx context.Context, down, up Tuning) error {
 		return ErrTransmitting
 	}
 	if !k.sat {
-		t, p := down, Downlink
-		if up != zero {
-			t, p = up, Uplink
-		}
-		if down != zero && up != zero {
-			return bothPaths()
+		t, p, err := onlyOne(down, up)
+		if err != nil {
+			return err
 		}
 		k.only = p
 		return k.prepareSide(ctx, "FA", t)
@@ -414,39 +393,22 @@ func (k *kenwood) prepareSide(ctx context.Context, vfo string, t Tuning) error {
 
 // Halt makes sure that the radio receives.
 func (k *kenwood) Halt(ctx context.Context) error {
-	is, err := k.askStatus(ctx)
-	for range 3 {
-		if err == nil && !is.tx {
-			return nil
+	keyed := func(ctx context.Context) (bool, error) {
+		s, err := k.wire.ask(ctx, "IF")
+		if err != nil {
+			return true, err
 		}
-		sendErr := k.receive(ctx)
-		if is, err = k.askStatus(ctx); err != nil {
-			err = errors.Join(sendErr, err)
+		is, err := parseKenwoodIF(s)
+		return is.tx, err
+	}
+	receive := func(ctx context.Context) error {
+		if k.rx {
+			_, err := k.wire.ask(ctx, "RX")
+			return err
 		}
-		if ctx.Err() != nil {
-			break
-		}
+		return k.wire.write(ctx, "RX")
 	}
-	if err == nil && is.tx {
-		err = errors.New("it still transmits: switch it off by hand")
-	}
-	return k.fail("stop transmitting", err)
-}
-
-func (k *kenwood) askStatus(ctx context.Context) (kenwoodIF, error) {
-	s, err := k.wire.ask(ctx, "IF")
-	if err != nil {
-		return kenwoodIF{}, err
-	}
-	return parseKenwoodIF(s)
-}
-
-func (k *kenwood) receive(ctx context.Context) error {
-	if k.rx {
-		_, err := k.wire.ask(ctx, "RX")
-		return err
-	}
-	return k.wire.write(ctx, "RX")
+	return failure(k.name, "stop transmitting", untilReceiving(ctx, keyed, receive))
 }
 
 // checkPair checks both tunings of a pass before the first byte.
@@ -464,10 +426,6 @@ func checkPair(c Caps, down, up Tuning) error {
 			formatHz(down.FrequencyHz), formatHz(up.FrequencyHz), ErrUnsupported)
 	}
 	return nil
-}
-
-func bothPaths() error {
-	return fmt.Errorf("this radio serves one path at a time: prepare the downlink or the uplink, and use a second radio for the other: %w", ErrUnsupported)
 }
 
 func kenwoodModels() []Model {

@@ -74,13 +74,6 @@ func (e hamlibError) Is(target error) bool {
 	return target == ErrRefused && (e == -9 || e == -1 || e == -17 || e == -21)
 }
 
-func (r *rigctld) fail(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("rigctld: %s: %w", doing, err)
-}
-
 // line reads one line.
 func (r *rigctld) line(ctx context.Context) (string, error) {
 	for {
@@ -203,7 +196,7 @@ func (r *rigctld) transmitting(ctx context.Context) (bool, error) {
 // Status reads the server's current VFO, which is the path that was prepared
 // or tuned.
 func (r *rigctld) Status(ctx context.Context) (st Status, err error) {
-	defer func() { err = r.fail("read status", err) }()
+	defer func() { err = failure("rigctld", "read status", err) }()
 	if err := r.begin(ctx); err != nil {
 		return st, err
 	}
@@ -222,7 +215,7 @@ func (r *rigctld) Status(ctx context.Context) (st Status, err error) {
 // Tune sets the frequency and reads it back.
 func (r *rigctld) Tune(ctx context.Context, p Path, hz int64) (int64, error) {
 	got, err := r.tune(ctx, p, hz)
-	return got, r.fail(fmt.Sprintf("tune %s to %s", printable(string(p)), formatHz(hz)), err)
+	return got, failure("rigctld", fmt.Sprintf("tune %s to %s", printable(string(p)), formatHz(hz)), err)
 }
 
 func (r *rigctld) tune(ctx context.Context, p Path, hz int64) (int64, error) {
@@ -250,7 +243,7 @@ func (r *rigctld) tune(ctx context.Context, p Path, hz int64) (int64, error) {
 
 // SetMode sets the mode and reads it back.
 func (r *rigctld) SetMode(ctx context.Context, p Path, m Mode) error {
-	return r.fail(fmt.Sprintf("set %s mode %s", printable(string(p)), printable(string(m))), r.setMode(ctx, p, m))
+	return failure("rigctld", fmt.Sprintf("set %s mode %s", printable(string(p)), printable(string(m))), r.setMode(ctx, p, m))
 }
 
 func (r *rigctld) setMode(ctx context.Context, p Path, m Mode) error {
@@ -283,19 +276,16 @@ func (r *rigctld) setMode(ctx context.Context, p Path, m Mode) error {
 
 // Prepare sets the one path that is not zero.
 func (r *rigctld) Prepare(ctx context.Context, down, up Tuning) error {
-	return r.fail("prepare", r.prepare(ctx, down, up))
+	return failure("rigctld", "prepare", r.prepare(ctx, down, up))
 }
 
 func (r *rigctld) prepare(ctx context.Context, down, up Tuning) error {
 	if err := checkPair(r.caps, down, up); err != nil {
 		return err
 	}
-	t, p := down, Downlink
-	if up != (Tuning{}) {
-		if down != (Tuning{}) {
-			return bothPaths()
-		}
-		t, p = up, Uplink
+	t, p, err := onlyOne(down, up)
+	if err != nil {
+		return err
 	}
 	if err := r.begin(ctx); err != nil {
 		return err
@@ -323,25 +313,13 @@ func (r *rigctld) prepare(ctx context.Context, down, up Tuning) error {
 // Halt makes sure that the radio behind the server receives.
 func (r *rigctld) Halt(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
-		return r.fail("stop transmitting", err)
+		return failure("rigctld", "stop transmitting", err)
 	}
-	keyed, err := r.transmitting(ctx)
-	for range 3 {
-		if err == nil && !keyed {
-			return nil
-		}
-		_, sendErr := r.ask(ctx, "+T 0", "set_ptt:")
-		if keyed, err = r.transmitting(ctx); err != nil {
-			err = errors.Join(sendErr, err)
-		}
-		if ctx.Err() != nil {
-			break
-		}
+	receive := func(ctx context.Context) error {
+		_, err := r.ask(ctx, "+T 0", "set_ptt:")
+		return err
 	}
-	if err == nil && keyed {
-		err = errors.New("it still transmits: switch it off by hand")
-	}
-	return r.fail("stop transmitting", err)
+	return failure("rigctld", "stop transmitting", untilReceiving(ctx, r.transmitting, receive))
 }
 
 func rigctldModels() []Model {

@@ -34,3 +34,11 @@ func joinModes(ms []Mode) string {
 
 // printable makes text from outside safe to put into an error.
 func printable(s string) string { return unit.Printable(s, 40) }
+
+// failure says which radio did what when an error came; nil stays nil.
+func failure(radio, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %s: %w", radio, doing, err)
+}

@@ -37,6 +37,7 @@ const (
 	RadioMicPTT    RadioFault = "mic-ptt"   // somebody holds the microphone's key
 	RadioLostByte  RadioFault = "lost-byte" // every eleventh byte on its way to the radio is lost
 	RadioFloat32   RadioFault = "float32"   // frequencies are kept in 32-bit floats
+	RadioUnplug    RadioFault = "unplug"    // vanishes after a while and comes back as another port; see Serve
 	RadioSatLost   RadioFault = "sat-lost"  // satellite mode falls off with the next frequency (a memory recall)
 )
 
@@ -46,7 +47,7 @@ const RadioSlowness = 1500 * time.Millisecond
 // RadioFaults lists the names that ParseRadioFault knows.
 func RadioFaults() []RadioFault {
 	return []RadioFault{RadioMute, RadioSlow, RadioGarbage, RadioNoise, RadioNAK, RadioDial, RadioForeign, RadioCollision,
-		RadioAckLost, RadioEcho, RadioLostByte, RadioStuckPTT, RadioMicPTT, RadioFloat32, RadioSatLost}
+		RadioAckLost, RadioEcho, RadioLostByte, RadioStuckPTT, RadioMicPTT, RadioFloat32, RadioSatLost, RadioUnplug}
 }
 
 // ParseRadioFault reads a fault's name; "" is a healthy radio.
