@@ -32,7 +32,7 @@ func (k *kit) antennaTools() []mcp.Tool {
 		},
 		{
 			Name: "park_antenna", Title: "Park the antenna",
-			Description:  "Turns the antenna to its configured park position and answers at once with a handle. Use it when work is done and no pass follows soon. A pass that the scheduler works parks by itself: do not park then.",
+			Description:  "Turns the antenna to its configured park position and answers at once with a handle. Use it when work is done and no pass follows soon. Do not use it during or after a scheduled pass, which parks by itself, nor to stop a move: stop_station does that.",
 			InputSchema:  json.RawMessage(`{"type":"object","properties":{` + keyProperty + `},"additionalProperties":false}`),
 			OutputSchema: json.RawMessage(moveOutput), Annotations: moving, Visible: minRole(station.Operator), Handle: k.parkAntenna,
 		},
@@ -46,7 +46,7 @@ func (k *kit) antennaTools() []mcp.Tool {
 		},
 		{
 			Name: "check_pointing", Title: "Would the station point there?",
-			Description: "Says whether the station would turn the antenna to a direction, or work a pass, without moving anything. Give either both angles or a pass_id. A no is an answer, not an error: it carries the code, the reason, what to do, and the nearest direction that is allowed.",
+			Description: "Says whether the station would turn the antenna to a direction, or work a pass, without moving anything. Use it before point_antenna or schedule_pass when in doubt. Give either both angles or a pass_id. Do not use it to search the sky step by step: the answer holds the nearest direction that is allowed. A no is an answer, not an error: it carries the code, the reason and what to do.",
 			InputSchema: json.RawMessage(`{"type":"object","properties":{
 				"azimuth_deg":{"type":"number","minimum":0,"maximum":360,"description":"Degrees clockwise from true north; together with elevation_deg"},
 				"elevation_deg":{"type":"number","minimum":-90,"maximum":180,"description":"Degrees above the horizontal"},
@@ -57,7 +57,7 @@ func (k *kit) antennaTools() []mcp.Tool {
 		},
 		{
 			Name: "tune_radio", Title: "Tune the receiver",
-			Description: "Sets the frequency, and optionally the mode, of the receiver, or of the uplink side without keying it. During a scheduled pass the station corrects Doppler by itself: do not tune then. Nothing here can transmit.",
+			Description: "Sets the frequency, and optionally the mode, of the receiver, or of the uplink side without keying it. Use it to listen outside of scheduled passes. Do not use it during one: the station corrects Doppler by itself. Nothing here can transmit.",
 			InputSchema: json.RawMessage(`{"type":"object","properties":{
 				"frequency_hz":{"type":"integer","minimum":100000,"maximum":10500000000,"description":"Hertz"},
 				"mode":{"type":"string","enum":["FM","USB","LSB","CW","AM","DV"]},

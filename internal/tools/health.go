@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -306,15 +307,17 @@ func (k *kit) listEvents(_ context.Context, c *mcp.Call) (*mcp.Result, error) {
 		}
 	}
 	total := len(found)
-	if total > a.Limit {
-		found = found[total-a.Limit:]
-	}
-	list := make([]map[string]any, 0, len(found))
+	list := make([]map[string]any, 0, min(total, a.Limit))
 	var lines []string
-	for _, e := range found {
+	for i := total - 1; i >= max(0, total-a.Limit); i-- { // the newest must fit
+		e := found[i]
 		list = append(list, map[string]any{"time": e.Time.UTC().Format(time.RFC3339), "type": e.Type, "subject": e.Subject, "severity": e.SeverityText, "id": e.ID, "data": e.Data})
 		lines = append(lines, e.Time.UTC().Format("15:04:05Z")+" "+strings.TrimPrefix(e.Type, "gsd."))
 	}
+	n := fit(list)
+	list, lines = list[:n], lines[:n]
+	slices.Reverse(list)
+	slices.Reverse(lines)
 	text := fmt.Sprintf("%d of %d events. %s", len(list), total, strings.Join(lines[max(0, len(lines)-10):], "; "))
 	return &mcp.Result{Text: text, Structured: map[string]any{"events": list, "total": total, "truncated": total > len(list)}}, nil
 }

@@ -3,13 +3,13 @@ package tools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"gsd-mcp/internal/mcp"
 	"gsd-mcp/internal/safety"
-	"gsd-mcp/internal/schedule"
 )
 
 const jsonType = "application/json"
@@ -34,13 +34,15 @@ func (k *kit) resources(s *mcp.Server) {
 	add("station://schedule", "schedule", "Schedule", "Scheduled passes of the last day and the next three.", func(context.Context) (any, error) {
 		now := k.Station.Clock().Now()
 		list := k.Book.List(now.Add(-24*time.Hour), now.Add(72*time.Hour))
-		if list == nil {
-			list = []schedule.Entry{}
-		}
-		return map[string]any{"scheduled_passes": list}, nil
+		out := brief(list)
+		return map[string]any{"scheduled_passes": out, "total": len(list), "truncated": len(out) < len(list)}, nil
 	})
-	add("station://events/recent", "events", "Recent events", "The newest 50 events.", func(context.Context) (any, error) {
-		return map[string]any{"events": k.Bus.Recent(50)}, nil
+	add("station://events/recent", "events", "Recent events", "The newest events, at most 50, newest last.", func(context.Context) (any, error) {
+		list := k.Bus.Recent(50)
+		slices.Reverse(list) // the newest must fit
+		list = list[:fit(list)]
+		slices.Reverse(list)
+		return map[string]any{"events": list}, nil
 	})
 	add("station://hazards", "hazards", "Refusal codes", "Every reason for which the station refuses, and what to do then.", func(context.Context) (any, error) {
 		return map[string]any{"refusal_codes": safety.Codes()}, nil

@@ -14,34 +14,35 @@ import (
 	"gsd-mcp/internal/station"
 )
 
-const entryOutput = `"scheduled_pass_id":{"type":"string"},"pass_id":{"type":"string"},"norad_id":{"type":"integer"},"satellite":{"type":"string","description":"Untrusted text"},"aos":{"type":"string"},"tca":{"type":"string"},"los":{"type":"string"},"max_elevation_deg":{"type":"number"},"priority":{"type":"integer"},"state":{"type":"string"},"reason_code":{"type":"string"},"reason":{"type":"string"},"created_by":{"type":"object"}`
+const entryOutput = `"scheduled_pass_id":{"type":"string"},"pass_id":{"type":"string"},"norad_id":{"type":"integer"},"satellite":{"type":"string","description":"Untrusted text"},"aos":{"type":"string"},"tca":{"type":"string"},"los":{"type":"string"},"max_elevation_deg":{"type":"number"},"priority":{"type":"integer"},"state":{"type":"string"},"reason_code":{"type":"string"},"reason":{"type":"string"},"since":{"type":"string","description":"Of the state"},"flags":{"type":"array","items":{"type":"string"}},"created_by":{"type":"object"},"created_at":{"type":"string"},"displaced":{"type":"array","items":{"type":"string"}},"plan":{"type":"object"},"record":{"type":"object","description":"What was measured"}`
 
 func (k *kit) scheduleTools() []mcp.Tool {
 	return []mcp.Tool{
 		{
 			Name: "list_scheduled_passes", Title: "List scheduled passes",
-			Description:  "Lists what the station will work and what became of past bookings, with who booked and why a pass ended as it did. Without arguments: from an hour ago, a day ahead.",
+			Description:  "Lists what the station will work and what became of past bookings, with who booked and why a pass ended as it did. Use it before and after booking. Without arguments: from an hour ago, a day ahead. Do not use it to find passes: predict_passes does that.",
 			InputSchema:  json.RawMessage(`{"type":"object","properties":{"from":{"type":"string","maxLength":35,"description":"RFC 3339, UTC"},"to":{"type":"string","maxLength":35,"description":"RFC 3339, UTC"},"limit":{"type":"integer","minimum":1,"maximum":100,"default":50}},"additionalProperties":false}`),
 			OutputSchema: json.RawMessage(`{"type":"object","properties":{"scheduled_passes":{"type":"array","items":{"type":"object","properties":{` + entryOutput + `},"required":["scheduled_pass_id","pass_id","state"]}},"total":{"type":"integer"},"truncated":{"type":"boolean"}},"required":["scheduled_passes","total","truncated"]}`),
 			Annotations:  reading, Visible: reader, Handle: k.listScheduled,
 		},
 		{
 			Name: "schedule_pass", Title: "Book a pass",
-			Description: "Books a pass: the station then pre-points, tracks, corrects Doppler and parks by itself, with nobody connected. Give pass_id from predict_passes, or norad_id and aos within 5 minutes of the true one. The answer holds the motion plan's verdict. A pass through a keep-out zone, or one that overlaps another booking, is refused with alternatives. Priorities 1 to 3 are for people at the command line.",
+			Description: "Books a pass: the station then pre-points, tracks, corrects Doppler and parks by itself, with nobody connected. Use it for every satellite to be followed. Give pass_id from predict_passes, or norad_id and aos within 5 minutes of the true one. The answer holds the motion plan's verdict. A pass through a keep-out zone, or one that overlaps another booking, is refused with alternatives. Do not use it twice for one pass.",
 			InputSchema: json.RawMessage(`{"type":"object","properties":{
 				"pass_id":{"type":"string","minLength":5,"maxLength":40,"description":"As predict_passes gives it"},
 				` + noradProperty + `,
 				"aos":{"type":"string","maxLength":35,"description":"RFC 3339, UTC; with norad_id instead of pass_id"},
-				"priority":{"type":"integer","minimum":4,"maximum":9,"default":5,"description":"4 is the most important"},
+				"priority":{"type":"integer","minimum":4,"maximum":9,"default":5,"description":"4 is the most important; 1 to 3 are for people at the command line"},
 				` + keyProperty + `},"additionalProperties":false,"examples":[{"pass_id":"25544-20261130T0320Z"},{"norad_id":25544,"aos":"2026-11-30T03:14:05Z","priority":4}]}`),
-			OutputSchema: json.RawMessage(`{"type":"object","properties":{"command_id":{"type":"string"},"repeated":{"type":"boolean"},` + entryOutput + `,"plan":{"type":"object"},"displaced":{"type":"array","items":{"type":"string"}}},"required":["command_id","scheduled_pass_id","pass_id","state","plan"]}`),
+			OutputSchema: json.RawMessage(`{"type":"object","properties":{"command_id":{"type":"string"},"repeated":{"type":"boolean"},` + entryOutput + `},"required":["command_id","scheduled_pass_id","pass_id","state","plan"]}`),
 			Annotations:  moving, Visible: minRole(station.Operator), Handle: k.schedulePass,
 		},
 		{
 			Name: "cancel_scheduled_pass", Title: "Cancel a booking",
-			Description:  "Withdraws a booking. Use the scheduled_pass_id from list_scheduled_passes. Within 10 minutes of AOS only a person may cancel.",
-			InputSchema:  json.RawMessage(`{"type":"object","properties":{"scheduled_pass_id":{"type":"string","minLength":1,"maxLength":64},"reason":{"type":"string","maxLength":200,"description":"For the record"}},"required":["scheduled_pass_id"],"additionalProperties":false}`),
-			OutputSchema: json.RawMessage(`{"type":"object","properties":{"command_id":{"type":"string"},` + entryOutput + `},"required":["command_id","scheduled_pass_id","state"]}`),
+			Description: "Withdraws a booking. Use it with a scheduled_pass_id from list_scheduled_passes. Within 10 minutes of AOS only a person may cancel. Do not use it to stop the antenna: stop_station does that at once.",
+			InputSchema: json.RawMessage(`{"type":"object","properties":{"scheduled_pass_id":{"type":"string","minLength":1,"maxLength":64},"reason":{"type":"string","maxLength":200,"description":"For the record"}},"required":["scheduled_pass_id"],"additionalProperties":false,
+				"examples":[{"scheduled_pass_id":"sp-25544-20261130T0320Z-0a1b2c","reason":"rain"}]}`),
+			OutputSchema: json.RawMessage(`{"type":"object","properties":{"command_id":{"type":"string"},"repeated":{"type":"boolean"},` + entryOutput + `},"required":["command_id","scheduled_pass_id","state"]}`),
 			Annotations:  mcp.Annotations{Destructive: true, Idempotent: true}, Visible: minRole(station.Operator), Handle: k.cancelScheduled,
 		},
 	}
@@ -83,12 +84,7 @@ func (k *kit) listScheduled(_ context.Context, c *mcp.Call) (*mcp.Result, error)
 	}
 	list := k.Book.List(from, to)
 	total := len(list)
-	if total > a.Limit {
-		list = list[:a.Limit]
-	}
-	if list == nil {
-		list = []schedule.Entry{}
-	}
+	list = brief(list[:min(total, a.Limit)])
 	parts := make([]string, 0, len(list))
 	for i, e := range list {
 		if i == 10 {
@@ -123,6 +119,17 @@ func (k *kit) schedulePass(ctx context.Context, c *mcp.Call) (*mcp.Result, error
 		return nil, err
 	}
 	return k.book(ctx, caller(c), Booking{PassID: a.PassID, NoradID: a.Norad, AOS: aos, Priority: a.Priority, Key: a.Key})
+}
+
+// brief is the start of a list of bookings that fits into one answer, without
+// their plans, which station://scheduled-passes/{id} has.
+func brief(list []schedule.Entry) []schedule.Entry {
+	out := make([]schedule.Entry, len(list))
+	for i, e := range list {
+		e.Plan = nil
+		out[i] = e
+	}
+	return out[:fit(out)]
 }
 
 // A Booking asks for a pass.
@@ -219,6 +226,9 @@ func (k *kit) alternatives(ctx context.Context, ref *safety.Refusal, p passes.Pa
 		ref.Extra = map[string]any{}
 	}
 	ref.Extra["alternatives"] = alt
+	if len(alt) > 0 {
+		ref.Fix += fmt.Sprintf(", such as pass_id %s", alt[0]["pass_id"])
+	}
 }
 
 func (k *kit) cancelScheduled(ctx context.Context, c *mcp.Call) (*mcp.Result, error) {

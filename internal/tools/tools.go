@@ -67,6 +67,7 @@ type kit struct {
 
 // Register adds every tool, resource and prompt to a server.
 func Register(s *mcp.Server, d Deps, doctor *Doctor) {
+	d.Catalogue = shown{d.Catalogue}
 	k := &kit{Deps: d, doctor: doctor}
 	for _, t := range k.tools() {
 		s.AddTool(t)
