@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/csv"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +28,9 @@ import (
 // maxElementsFile bounds what is read as elements: the whole catalogue as OMM
 // XML is 30 MB.
 const maxElementsFile = 256 << 20
+
+// searchMemory is where a search begins to collect garbage.
+const searchMemory = 96 << 20
 
 // passesFlags are the flags of `gsd-mcp passes`.
 type passesFlags struct {
@@ -120,6 +125,11 @@ func runPasses(cmd *cobra.Command, f *passesFlags, args []string) error {
 			return err
 		}
 	}
+	// A short-lived process: collecting garbage early is work for nothing, up
+	// to what a small computer can spare.
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(searchMemory))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	s.options.BestFirst = !s.asked
 	bar := newProgressBar(s.notes, "searching")
 	result, err := passes.FindAll(cmd.Context(), s.sets, s.site, s.options, bar.show)
 	bar.clear()
@@ -130,9 +140,6 @@ func runPasses(cmd *cobra.Command, f *passesFlags, args []string) error {
 		return fail(exitUsage, err, "see: gsd-mcp passes --help")
 	}
 	result.None = append(s.missing, result.None...)
-	if !s.asked {
-		passes.SortBest(result.Passes)
-	}
 	s.sayNotes(result)
 	return s.write(result)
 }
@@ -282,11 +289,11 @@ func (s *passSearch) findElements(stdin io.Reader, cfg *config.Config) error {
 		if len(s.sets) == 0 {
 			return fail(exitUsage, fmt.Errorf("%s: no usable orbital elements", unit.Printable(s.source, 200)), "see the problems above; TLE, 3LE and OMM (JSON, CSV, XML, KVN) are read")
 		}
-		s.sets = newMemoryCatalogue(s.sets).All()
+		s.sets = newestSets(s.sets)
 		return nil
 	}
 	s.source = "embedded"
-	s.sets = newMemoryCatalogue(elements.Embedded()).All()
+	s.sets = newestSets(elements.Embedded())
 	newest := newestEpoch()
 	if age := s.options.From.Sub(newest); age > 3*24*time.Hour {
 		fmt.Fprintf(s.notes, "note: using the built-in elements of %s, %.0f days before the window: for trying out only;\n"+
@@ -294,6 +301,14 @@ func (s *passSearch) findElements(stdin io.Reader, cfg *config.Config) error {
 			newest.Format(time.DateOnly), age.Hours()/24, newest.Add(24*time.Hour).Format(time.DateOnly))
 	}
 	return nil
+}
+
+// newestSets keeps the newest set of each satellite, by catalogue number.
+func newestSets(sets []elements.Set) []elements.Set {
+	slices.SortStableFunc(sets, func(a, b elements.Set) int {
+		return cmp.Or(cmp.Compare(a.NoradID, b.NoradID), b.Epoch.Compare(a.Epoch))
+	})
+	return slices.CompactFunc(sets, func(a, b elements.Set) bool { return a.NoradID == b.NoradID })
 }
 
 // readElements reads a file, stdin for "-", and unpacks gzip.

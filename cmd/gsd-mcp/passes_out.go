@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -104,24 +103,53 @@ var csvHeading = []string{
 	"los", "los_azimuth_deg", "los_elevation_deg", "duration_s", "closest", "min_range_km", "in_progress_at_start", "cut_at_end", "elements_age_days",
 }
 
-func (s *passSearch) writeCSV(out io.Writer, r passes.Result) error {
-	w := csv.NewWriter(out)
-	w.Write(csvHeading)
-	num := func(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', decimals, 64) }
-	ms := func(t time.Time) string { return t.UTC().Round(time.Millisecond).Format("2006-01-02T15:04:05.000Z") }
-	row := make([]string, len(csvHeading))
-	for _, p := range r.Passes {
-		row = append(row[:0], p.ID, p.Satellite, strconv.Itoa(p.NoradID), ms(p.AOS.Time), num(p.AOS.AzDeg, 3), num(p.AOS.ElDeg, 3),
-			ms(p.TCA.Time), num(p.TCA.AzDeg, 3), num(p.MaxElDeg, 3), ms(p.LOS.Time), num(p.LOS.AzDeg, 3), num(p.LOS.ElDeg, 3),
-			num(p.Duration().Seconds(), 3), ms(p.Closest), num(p.ClosestKm, 3), strconv.FormatBool(p.InProgressAtStart), strconv.FormatBool(p.CutAtEnd),
-			num(p.ElementsAgeDays, 2))
-		w.Write(row)
+// writeCSV writes a row for every pass. Only the name can need quotes.
+func (s *passSearch) writeCSV(out *bufio.Writer, r passes.Result) error {
+	out.WriteString(strings.Join(csvHeading, ",") + "\n")
+	var b []byte
+	num := func(x float64, decimals int) {
+		b = append(b, ',')
+		b = strconv.AppendFloat(b, x, 'f', decimals, 64)
 	}
-	w.Flush()
-	if err := w.Error(); err != nil {
-		return fmt.Errorf("write the table: %w", err)
+	when := func(t time.Time) {
+		b = append(b, ',')
+		b = t.UTC().Round(time.Millisecond).AppendFormat(b, "2006-01-02T15:04:05.000Z")
+	}
+	for _, p := range r.Passes {
+		b = append(b[:0], p.ID...)
+		b = append(b, ',')
+		b = append(b, csvField(p.Satellite)...)
+		b = append(b, ',')
+		b = strconv.AppendInt(b, int64(p.NoradID), 10)
+		when(p.AOS.Time)
+		num(p.AOS.AzDeg, 3)
+		num(p.AOS.ElDeg, 3)
+		when(p.TCA.Time)
+		num(p.TCA.AzDeg, 3)
+		num(p.MaxElDeg, 3)
+		when(p.LOS.Time)
+		num(p.LOS.AzDeg, 3)
+		num(p.LOS.ElDeg, 3)
+		num(p.Duration().Seconds(), 3)
+		when(p.Closest)
+		num(p.ClosestKm, 3)
+		b = strconv.AppendBool(append(b, ','), p.InProgressAtStart)
+		b = strconv.AppendBool(append(b, ','), p.CutAtEnd)
+		num(p.ElementsAgeDays, 2)
+		b = append(b, '\n')
+		if _, err := out.Write(b); err != nil {
+			return fmt.Errorf("write the table: %w", err)
+		}
 	}
 	return nil
+}
+
+// csvField quotes text where RFC 4180 wants it.
+func csvField(s string) string {
+	if !strings.ContainsAny(s, ",\"\r\n") {
+		return s
+	}
+	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
 // writeICS writes an iCalendar (RFC 5545): CRLF, lines of at most 75 octets,

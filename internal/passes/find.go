@@ -26,9 +26,12 @@ func Find(ctx context.Context, o *Orbit, site unit.Site, opt Options) ([]Pass, W
 }
 
 // How far a node carries, in radians of the orbit: for looking around, 0.5 km;
-// for the figures reported, decimetres.
+// for the figures reported, decimetres. The series converge badly on the way
+// to the perigee of an eccentric orbit.
 const (
-	roughReach = 0.2
+	roughReach = 0.4
+	heoReach   = 0.13
+	roundOrbit = 0.05 // greatest eccentricity for roughReach
 	nearReach  = 0.005
 	// Crossings are reported to the millisecond, also those that last minutes
 	// for a satellite far out, where SGP4's velocity is not quite the derivative
@@ -74,6 +77,7 @@ type finder struct {
 	theta0    float64 // sidereal angle at mid
 	mid       float64 // of the window, seconds since the epoch
 	failed    bool    // SGP4 gave no position
+	stays     []stay  // room for scan's answer, used again for the next orbit
 	evals     int
 }
 
@@ -160,7 +164,11 @@ func (f *finder) node(ts float64, g grade) *node {
 	}
 	r := n.r.norm()
 	w := math.Max(n.v.norm()/r, math.Sqrt(mu/r)/r)
-	f.reach, f.nearS = roughReach/w, math.Max(exactReachS, nearReach/w)
+	reach := roughReach
+	if f.o.set.Eccentricity > roundOrbit {
+		reach = heoReach
+	}
+	f.reach, f.nearS = reach/w, math.Max(exactReachS, nearReach/w)
 	return n
 }
 
@@ -204,21 +212,20 @@ func (f *finder) step(s sample) (seconds float64, fine bool) {
 		ahead += 2 * math.Pi
 	}
 	cosOff := math.Cos(off)
-	now := halfWidth(width, cosOff)
 	switch {
 	case !f.fast:
 		skip = math.Max(skip, (math.Acos(math.Max(-1, math.Min(1, x)))-width)/(f.motion+f.drift))
-	case ahead < 2*math.Pi-halfWidth(width+f.drift*f.linger, cosOff): // and stays behind the site
+	case ahead < math.Pi || ahead < 2*math.Pi-halfWidth(width+f.drift*f.linger, cosOff): // or it stays behind the site
 		// A time that forgets that the site moves is too long; one that lets it
 		// move for that long is safe, and so on.
-		long := (ahead - now) / f.motion
+		long := ahead / f.motion
 		for range 2 {
-			if long <= 0 {
+			safe := (ahead - halfWidth(width+f.drift*long, cosOff)) / f.motion
+			if safe <= 0 {
 				break
 			}
-			safe := (ahead - halfWidth(width+f.drift*long, cosOff)) / f.motion
 			skip = math.Max(skip, safe)
-			long = (ahead - halfWidth(width+f.drift*math.Max(safe, 0), cosOff)) / f.motion
+			long = (ahead - halfWidth(width+f.drift*safe, cosOff)) / f.motion
 		}
 	}
 	if skip > fineS {
@@ -267,7 +274,7 @@ func newStay(x sample, cut bool) *stay {
 // scan finds the stays between two instants. It gives up when ctx ends or SGP4
 // fails.
 func (f *finder) scan(ctx context.Context, from, to float64) []stay {
-	var stays []stay
+	stays := f.stays[:0]
 	var open *stay
 	finish := func(x sample, cut bool) {
 		open.set, open.setCut = x, cut
@@ -433,56 +440,33 @@ func (f *finder) turn(lo, hi sample, g grade, within float64) sample {
 // pass.
 func (f *finder) crossing(a, b sample, sign float64) (sample, bool) {
 	const slack = 5 // seconds that a rough sample may be wrong by
-	x := f.root(a, b, rough, 0.1, sign)
-	return f.refine(x, a.ts-slack, b.ts+slack, sign)
-}
-
-// root narrows a crossing down with samples of a grade, to within seconds.
-func (f *finder) root(lo, hi sample, g grade, within, sign float64) float64 {
-	cl, ch := lo.sin-f.sinLow, hi.sin-f.sinLow
-	ts, side := lo.ts, 0
-	for range 40 {
-		last := ts
-		ts = lo.ts - cl*(hi.ts-lo.ts)/(ch-cl)
-		if !(ts > lo.ts && ts < hi.ts) {
-			return math.Max(lo.ts, math.Min(hi.ts, ts))
-		}
-		if math.Abs(ts-last) < within {
-			break
-		}
+	lo, hi := a.ts-slack, b.ts+slack
+	ts := a.ts - (a.sin-f.sinLow)*(b.ts-a.ts)/(b.sin-a.sin)
+	// Newton's method, kept between lo and hi; with rough samples, which cost no
+	// SGP4, until it is near.
+	for g, n := rough, 0; n < 60; n++ {
 		x := f.at(ts, g)
 		c := x.sin - f.sinLow
-		if sign*c < 0 {
-			if lo, cl = x, c; side > 0 {
-				ch /= 2
+		if g == exact {
+			if sign*c < 0 {
+				lo = ts
+			} else {
+				hi = ts
 			}
-			side = 1
-		} else {
-			if hi, ch = x, c; side < 0 {
-				cl /= 2
-			}
-			side = -1
-		}
-	}
-	return ts
-}
-
-// refine is Newton's method on exact samples, kept between lo and hi.
-func (f *finder) refine(ts, lo, hi, sign float64) (sample, bool) {
-	for range 60 {
-		x := f.at(ts, exact)
-		c := x.sin - f.sinLow
-		if sign*c < 0 {
-			lo = ts
-		} else {
-			hi = ts
 		}
 		next := ts - c/x.rate
-		if !(next >= lo && next <= hi) {
+		if !(next >= lo && next <= hi) || sign*x.rate <= 0 {
 			next = (lo + hi) / 2
+			if g = exact; ts == next {
+				return sample{}, false
+			}
 		}
-		if math.Abs(next-ts) < 1e-7 {
+		d := math.Abs(next - ts)
+		if g == exact && d < 1e-7 {
 			return x, math.Abs(c) < 1e-6
+		}
+		if d < 0.5 {
+			g = exact
 		}
 		ts = next
 	}
@@ -537,6 +521,7 @@ func (f *finder) find(ctx context.Context, opt Options) ([]Pass, Why, error) {
 		to = decay
 	}
 	stays := f.scan(ctx, from, to)
+	f.stays = stays
 	if err := ctx.Err(); err != nil {
 		return nil, WhyFound, err
 	}
@@ -546,6 +531,9 @@ func (f *finder) find(ctx context.Context, opt Options) ([]Pass, Why, error) {
 	if _, flat := f.horizon.Flat(); !flat {
 		stays = f.underMask(stays)
 	}
+	if len(stays) == 0 {
+		return nil, f.why(from, to, decays), nil
+	}
 	found := make([]Pass, 0, len(stays))
 	lowest := math.Sin(opt.MinElevationDeg * rad)
 	for _, s := range stays {
@@ -554,17 +542,21 @@ func (f *finder) find(ctx context.Context, opt Options) ([]Pass, Why, error) {
 		}
 		found = append(found, f.pass(s, opt, decays && s.set.ts >= to))
 	}
-	switch {
-	case len(found) > 0:
-		return found, WhyFound, nil
-	case len(stays) > 0:
+	if len(found) == 0 {
 		return nil, WhyBelowMinimum, nil
-	case decays:
-		return nil, WhyDecayed, nil
-	case f.neverRises(from, to):
-		return nil, WhyNeverRises, nil
 	}
-	return nil, WhyNoPass, nil
+	return found, WhyFound, nil
+}
+
+// why says why a window is empty.
+func (f *finder) why(from, to float64, decays bool) Why {
+	switch {
+	case decays:
+		return WhyDecayed
+	case f.neverRises(from, to):
+		return WhyNeverRises
+	}
+	return WhyNoPass
 }
 
 // neverRises reports whether the orbit cannot come above the horizon of this

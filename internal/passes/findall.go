@@ -22,7 +22,7 @@ type None struct {
 
 // A Result is the answer for many satellites.
 type Result struct {
-	Passes []Pass // by AOS, then by catalogue number
+	Passes []Pass // by AOS, or highest first with Options.BestFirst
 	None   []None // in the order of the sets
 }
 
@@ -46,6 +46,7 @@ func FindAll(ctx context.Context, sets []elements.Set, site unit.Site, opt Optio
 	var next, done atomic.Int64
 	var telling sync.Mutex
 	work := func() {
+		var room []stay
 		for ctx.Err() == nil {
 			end := int(next.Add(batch))
 			begin := end - batch
@@ -60,8 +61,11 @@ func FindAll(ctx context.Context, sets []elements.Set, site unit.Site, opt Optio
 					a.why = WhyPropagation
 					continue
 				}
+				f := newFinder(o, at, opt)
+				f.stays = room
 				// The error can only be that of ctx, which is returned below.
-				a.passes, a.why, _ = newFinder(o, at, opt).find(ctx, opt)
+				a.passes, a.why, _ = f.find(ctx, opt)
+				room = f.stays
 			}
 			d := int(done.Add(int64(end - begin)))
 			if progress != nil && telling.TryLock() {
@@ -80,26 +84,34 @@ func FindAll(ctx context.Context, sets []elements.Set, site unit.Site, opt Optio
 		return Result{}, err
 	}
 	var r Result
-	total := 0
-	for _, a := range answers {
-		total += len(a.passes)
+	type entry struct {
+		key   float64
+		norad int
+		pass  *Pass
 	}
-	r.Passes = make([]Pass, 0, total)
+	var order []entry
 	for i, a := range answers {
-		r.Passes = append(r.Passes, a.passes...)
+		for j := range a.passes {
+			p := &a.passes[j]
+			key := float64(p.AOS.Time.UnixMicro())
+			if opt.BestFirst {
+				key = -p.MaxElDeg
+			}
+			order = append(order, entry{key, p.NoradID, p})
+		}
 		if len(a.passes) == 0 {
 			r.None = append(r.None, None{sets[i].NoradID, sets[i].Label(), a.why})
 		}
 	}
-	slices.SortFunc(r.Passes, byAOS)
-	return r, nil
-}
-
-func byAOS(a, b Pass) int {
-	if c := a.AOS.Time.Compare(b.AOS.Time); c != 0 {
-		return c
+	// Passes are large: keys are sorted, and each pass moves once.
+	slices.SortStableFunc(order, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.norad, b.norad))
+	})
+	r.Passes = make([]Pass, len(order))
+	for i, e := range order {
+		r.Passes[i] = *e.pass
 	}
-	return cmp.Compare(a.NoradID, b.NoradID)
+	return r, nil
 }
 
 // SortBest puts the highest passes first.

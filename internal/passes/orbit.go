@@ -96,51 +96,46 @@ func (o *Orbit) at(ts float64) time.Time {
 // theta is the sidereal angle at ts.
 func (o *Orbit) theta(ts float64) float64 { return gmst(o.days + ts/86400) }
 
-// A node is an exact SGP4 state with what carries it to nearby instants.
+// A node is an exact SGP4 state with what carries it to nearby instants: the
+// f and g series of two bodies to the fifth order (Bate, Mueller, White 1971,
+// section 5.5), and the oblateness to the second.
 type node struct {
-	k        int
-	ts       float64
-	r, v     vec
-	acc, jrk vec
-	ok       bool // false: not evaluated yet
+	k       int
+	ts      float64
+	r, v    vec
+	u, p, q float64 // mu/r³, r·v/r², v²/r²-u
+	flat    vec     // acceleration of the oblateness, km/s²
+	ok      bool    // false: not evaluated yet
 }
 
 // node evaluates SGP4 at whole second k of the library's grid.
 func (o *Orbit) node(k int) node {
 	n := node{k: k, ok: true}
 	n.ts, n.r, n.v = o.prop.at(k)
-	n.acc, n.jrk = gravity(n.r, n.v)
+	r2 := n.r.dot(n.r)
+	n.u = mu / (r2 * math.Sqrt(r2))
+	n.p = n.r.dot(n.v) / r2
+	n.q = n.v.dot(n.v)/r2 - n.u
+	c := -1.5 * j2 * radiusKm * radiusKm / r2 * n.u
+	z := 5 * n.r.z * n.r.z / r2
+	n.flat = vec{c * (1 - z) * n.r.x, c * (1 - z) * n.r.y, c * (3 - z) * n.r.z}
 	return n
-}
-
-// gravity is the acceleration (point mass and J2) and its rate (point mass).
-func gravity(r, v vec) (acc, jrk vec) {
-	r2 := r.dot(r)
-	r1 := math.Sqrt(r2)
-	g := mu / (r2 * r1)
-	q := 1.5 * j2 * radiusKm * radiusKm / r2
-	z := 5 * r.z * r.z / r2
-	c := -g * (1 + q*(1-z))
-	acc = vec{c * r.x, c * r.y, -g * (1 + q*(3-z)) * r.z}
-	w := 3 * r.dot(v) / r2
-	jrk = vec{-g * (v.x - w*r.x), -g * (v.y - w*r.y), -g * (v.z - w*r.z)}
-	return acc, jrk
 }
 
 // state is position and velocity at ts, near the node.
 func (n *node) state(ts float64) (r, v vec) {
 	d := ts - n.ts
-	a, b := d*d/2, d*d*d/6
-	r = vec{
-		n.r.x + d*n.v.x + a*n.acc.x + b*n.jrk.x,
-		n.r.y + d*n.v.y + a*n.acc.y + b*n.jrk.y,
-		n.r.z + d*n.v.z + a*n.acc.z + b*n.jrk.z,
-	}
-	v = vec{
-		n.v.x + d*n.acc.x + a*n.jrk.x,
-		n.v.y + d*n.acc.y + a*n.jrk.y,
-		n.v.z + d*n.acc.z + a*n.jrk.z,
-	}
+	u, p, q := n.u, n.p, n.q
+	f2, f3 := -u/2, u*p/2
+	f4, f5 := u*(3*q-15*p*p+u)/24, u*p*(7*p*p-3*q-u)/8
+	g3, g4, g5 := -u/6, u*p/4, u*(9*q-45*p*p+u)/120
+	f := 1 + d*d*(f2+d*(f3+d*(f4+d*f5)))
+	g := d * (1 + d*d*(g3+d*(g4+d*g5)))
+	fv := d * (2*f2 + d*(3*f3+d*(4*f4+d*5*f5)))
+	gv := 1 + d*d*(3*g3+d*(4*g4+d*5*g5))
+	h := d * d / 2
+	r = vec{f*n.r.x + g*n.v.x + h*n.flat.x, f*n.r.y + g*n.v.y + h*n.flat.y, f*n.r.z + g*n.v.z + h*n.flat.z}
+	v = vec{fv*n.r.x + gv*n.v.x + d*n.flat.x, fv*n.r.y + gv*n.v.y + d*n.flat.y, fv*n.r.z + gv*n.v.z + d*n.flat.z}
 	return r, v
 }
 

@@ -272,6 +272,8 @@ type Options struct {
 	// Refraction lifts every elevation that is compared with the horizon by
 	// Refraction; reported elevations stay geometric.
 	Refraction bool
+	// BestFirst orders the answer of FindAll by highest elevation.
+	BestFirst bool
 	// Now, when set, gives a warning with every pass that is over.
 	Now time.Time
 }
