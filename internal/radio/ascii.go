@@ -107,7 +107,7 @@ func (a *ascii) ask(ctx context.Context, commands ...string) (string, error) {
 		msg, err := a.next(ctx)
 		if err != nil {
 			if outer.Err() != nil {
-				return "", err
+				return "", outer.Err()
 			}
 			if ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 				return "", fmt.Errorf("read: %w", err)
@@ -115,7 +115,7 @@ func (a *ascii) ask(ctx context.Context, commands ...string) (string, error) {
 			if verdict != nil { // refused, and the question with it
 				return "", verdict
 			}
-			return "", fmt.Errorf("%w to %s; within %v: is the radio on, and are speed and handshake right?", errSilent, question, a.reply)
+			return "", fmt.Errorf("%w to %s; within %v: is the radio on, and are speed and handshake right?", ErrSilent, question, a.reply)
 		}
 		switch {
 		case msg == "?":
@@ -138,7 +138,7 @@ func (a *ascii) ask(ctx context.Context, commands ...string) (string, error) {
 // read is ask with a second chance.
 func (a *ascii) read(ctx context.Context, question string) (string, error) {
 	s, err := a.ask(ctx, question)
-	if (errors.Is(err, errSilent) || errors.Is(err, errGarbled)) && ctx.Err() == nil {
+	if (errors.Is(err, ErrSilent) || errors.Is(err, errGarbled)) && ctx.Err() == nil {
 		return a.ask(ctx, question)
 	}
 	return s, err

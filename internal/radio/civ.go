@@ -29,10 +29,7 @@ const (
 	civDrain      = 60 * time.Millisecond  // at most this long is spent waiting for that silence
 )
 
-var (
-	errCollision = errors.New("collision on the CI-V bus")
-	errSilent    = errors.New("no answer")
-)
+var errCollision = errors.New("collision on the CI-V bus")
 
 // An echoKind says whether the wire brings back what we write. It is learnt
 // from the first exchange: an answer carries other addresses than an echo, so
@@ -141,7 +138,7 @@ func (c *civ) next(ctx context.Context) ([]byte, error) {
 // not come is asked for once more.
 func (c *civ) read(ctx context.Context, body ...byte) ([]byte, error) {
 	b, err := c.ask(ctx, body...)
-	if errors.Is(err, errSilent) && ctx.Err() == nil {
+	if errors.Is(err, ErrSilent) && ctx.Err() == nil {
 		return c.ask(ctx, body...)
 	}
 	return b, err
@@ -215,7 +212,10 @@ func (c *civ) attempt(ctx context.Context, frame []byte, answer func([]byte) boo
 	for {
 		f, err := c.next(ctx)
 		if err != nil {
-			if errors.Is(err, errCollision) || outer.Err() != nil {
+			if outer.Err() != nil {
+				return nil, outer.Err()
+			}
+			if errors.Is(err, errCollision) {
 				return nil, err
 			}
 			if ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -224,7 +224,7 @@ func (c *civ) attempt(ctx context.Context, frame []byte, answer func([]byte) boo
 			if unheard {
 				c.echo = echoUnknown // somebody has changed the radio's menu
 			}
-			return nil, fmt.Errorf("%w to % x within %v: is the radio on, the CI-V address %02Xh and the speed right?", errSilent, frame, c.reply, c.rig)
+			return nil, fmt.Errorf("%w to % x within %v: is the radio on, the CI-V address %02Xh and the speed right?", ErrSilent, frame, c.reply, c.rig)
 		}
 		to, from, body := f[0], f[1], f[2:]
 		switch {

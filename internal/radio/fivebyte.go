@@ -73,12 +73,12 @@ func (b *fiveByte) send(ctx context.Context, f fiveFrame, n int) ([]byte, error)
 		m, err := b.link.Read(ctx, chunk[:n-len(got)])
 		if err != nil {
 			if outer.Err() != nil {
-				return nil, err
+				return nil, outer.Err()
 			}
 			if ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 				return nil, fmt.Errorf("read: %w", err)
 			}
-			return nil, fmt.Errorf("%w to % x within %v, %d of %d bytes: is the radio on, is no menu open, and is the speed right?", errSilent, f, b.reply, len(got), n)
+			return nil, fmt.Errorf("%w to % x within %v, %d of %d bytes: is the radio on, is no menu open, and is the speed right?", ErrSilent, f, b.reply, len(got), n)
 		}
 		got = append(got, chunk[:m]...)
 	}
@@ -108,7 +108,7 @@ func (b *fiveByte) write(ctx context.Context, f fiveFrame) error {
 // may have half heard.
 func (b *fiveByte) ask(ctx context.Context, op byte, n int) ([]byte, error) {
 	got, err := b.send(ctx, command(op), n)
-	if !errors.Is(err, errSilent) || ctx.Err() != nil {
+	if !errors.Is(err, ErrSilent) || ctx.Err() != nil {
 		return got, err
 	}
 	if err := pause(ctx, time.Until(b.last.Add(fiveQuiet))); err != nil {

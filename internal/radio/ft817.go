@@ -60,7 +60,7 @@ func (r *ft817) read(ctx context.Context) (Tuning, error) {
 // lost one is no failure: the read-back decides.
 func (r *ft817) set(ctx context.Context, f fiveFrame) error {
 	_, err := r.wire.send(ctx, f, 1)
-	if errors.Is(err, errSilent) && ctx.Err() == nil {
+	if errors.Is(err, ErrSilent) && ctx.Err() == nil {
 		return nil
 	}
 	return err

@@ -65,7 +65,7 @@ func (f *ft991) do(ctx context.Context, doing string, g func() error) error {
 	if err == nil {
 		err = g()
 	}
-	if errors.Is(err, errSilent) {
+	if errors.Is(err, ErrSilent) {
 		f.known = false // perhaps another radio has been plugged in
 	}
 	if err != nil {
@@ -155,7 +155,7 @@ func (f *ft991) setHz(ctx context.Context, vfo string, hz int64) (got int64, err
 	}
 	for range 2 {
 		s, err := f.wire.ask(ctx, vfo+digits, vfo)
-		if errors.Is(err, errSilent) || errors.Is(err, errGarbled) {
+		if errors.Is(err, ErrSilent) || errors.Is(err, errGarbled) {
 			continue
 		}
 		if err != nil {
@@ -169,7 +169,7 @@ func (f *ft991) setHz(ctx context.Context, vfo string, hz int64) (got int64, err
 		}
 	}
 	if got == 0 {
-		return 0, fmt.Errorf("%w to %s%s", errSilent, vfo, digits)
+		return 0, fmt.Errorf("%w to %s%s", ErrSilent, vfo, digits)
 	}
 	return got, fmt.Errorf("asked for %s, reads %s: %w", formatHz(hz), formatHz(got), ErrMismatch)
 }
@@ -185,7 +185,7 @@ func (f *ft991) setMode(ctx context.Context, m Mode) error {
 		return f.caps.checkMode(m)
 	}
 	s, err := f.wire.ask(ctx, "MD0"+string(code), "MD0")
-	if errors.Is(err, errSilent) || errors.Is(err, errGarbled) {
+	if errors.Is(err, ErrSilent) || errors.Is(err, errGarbled) {
 		s, err = f.wire.ask(ctx, "MD0"+string(code), "MD0")
 	}
 	if err != nil {

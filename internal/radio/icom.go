@@ -144,7 +144,7 @@ func newIcom(name string, s icomSpec, link Link) *icom {
 	r := &icom{icomSpec: s, name: name, hzBytes: 5}
 	r.wire = &civ{link: link, rig: s.addr, allowed: s.allows, reply: s.caps.Reply, gap: s.caps.MinInterval, touched: func(Move) {
 		r.upMode = ""
-		if !s.whichBand {
+		if !r.whichBand {
 			r.selected = ""
 		}
 	}}
@@ -353,14 +353,18 @@ func (r *icom) on(ctx context.Context, p Path, f func() error) error {
 	before := r.selected
 	if r.whichBand {
 		b, err := r.wire.read(ctx, civSelect, selWhich)
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrRefused):
+			r.whichBand = false // this radio's firmware does not know the question
+		case err != nil:
 			return err
-		}
-		before = Downlink
-		if b[0] == on {
+		case b[0] == on:
 			before = Uplink
+			r.selected = before
+		default:
+			before = Downlink
+			r.selected = before
 		}
-		r.selected = before
 	}
 	if before == "" {
 		before = Downlink // where Prepare leaves it
@@ -389,7 +393,7 @@ func (r *icom) choose(ctx context.Context, p Path) error {
 	}
 	r.selected = ""
 	err := r.wire.set(ctx, civSelect, code)
-	if r.short && errors.Is(err, errSilent) {
+	if r.short && errors.Is(err, ErrSilent) {
 		err = nil // an IC-821H may keep silent about a selection it has made
 	}
 	if err != nil {
@@ -428,7 +432,7 @@ func (r *icom) setHz(ctx context.Context, hz int64, read ...byte) (int64, error)
 	var got int64
 	for range 2 {
 		err := r.wire.set(ctx, write...)
-		if err != nil && !errors.Is(err, errSilent) {
+		if err != nil && !errors.Is(err, ErrSilent) {
 			return 0, err
 		}
 		var readErr error
@@ -466,7 +470,7 @@ func (r *icom) setMode(ctx context.Context, m Mode, plain bool, vfo byte) error 
 		if err == nil && plain && r.data {
 			err = r.wire.set(ctx, civMore, dataMode, data, data*filter1)
 		}
-		if err != nil && !errors.Is(err, errSilent) {
+		if err != nil && !errors.Is(err, ErrSilent) {
 			return err
 		}
 		var readErr error

@@ -66,7 +66,7 @@ func (r *icom) preparePair(ctx context.Context, want bool) error {
 		r.sat = yes
 		return nil
 	}
-	if err := r.wire.set(ctx, append(slices.Clone(cmd), on)...); err != nil && !errors.Is(err, errSilent) {
+	if err := r.wire.set(ctx, append(slices.Clone(cmd), on)...); err != nil && !errors.Is(err, ErrSilent) {
 		return fmt.Errorf("switch satellite mode or split on: %w", err)
 	}
 	if have, err = r.readPair(ctx); err == nil && !have {

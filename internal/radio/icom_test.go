@@ -399,3 +399,96 @@ func TestIC821HLearnsHowManyDigitsItSends(t *testing.T) {
 		})
 	}
 }
+
+func TestIC9700DoesWithoutTheQuestionWhichBand(t *testing.T) {
+	bubble(t, "refused", func(t *testing.T) {
+		dev := sim.NewIC9700(clock.System())
+		w := plug(t, dev)
+		r := mustLookup(t, "icom-ic9700").New(older{w})
+		if err := r.Prepare(within(t), Tuning{437_800_000, FM}, Tuning{145_990_000, FM}); err != nil {
+			t.Fatal(err)
+		}
+		press(t, w, dev, "07d1") // an operator, whom nobody tells of
+		if hz, err := r.Tune(within(t), Downlink, 437_805_000); hz != 437_805_000 || err != nil {
+			t.Errorf("Tune = %d, %v", hz, err)
+		}
+		if hz, err := r.Tune(within(t), Uplink, 145_985_000); hz != 145_985_000 || err != nil {
+			t.Errorf("Tune = %d, %v", hz, err)
+		}
+		if tr := dev.Truth(); tr.Main.FrequencyHz != 437_805_000 || tr.Sub.FrequencyHz != 145_985_000 {
+			t.Errorf("the radio is at %+v", tr)
+		}
+	})
+}
+
+// An older firmware refuses to say which band is selected.
+type older struct{ *testWire }
+
+func (w older) Write(ctx context.Context, p []byte) error {
+	if len(p) > 5 && p[4] == civSelect && p[5] == selWhich {
+		w.toDriver <- slices.Concat(p, []byte{0xFE, 0xFE, 0xE0, 0xA2, 0xFA, 0xFD})
+		return nil
+	}
+	return w.testWire.Write(ctx, p)
+}
+
+func TestACancelledCallSaysSo(t *testing.T) {
+	for _, m := range Models() {
+		bubble(t, m.Name, func(t *testing.T) {
+			w := newTestWire()
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(20*time.Millisecond, cancel)
+			start := time.Now()
+			_, err := m.New(w).Status(ctx)
+			took := time.Since(start)
+			if m.Name == "yaesu-ft736r" { // has nothing to wait for
+				return
+			}
+			if !errors.Is(err, context.Canceled) || took > 100*time.Millisecond {
+				t.Errorf("Status = %v after %v, want a cancellation at once", err, took)
+			}
+		})
+	}
+}
+
+func TestSilenceAndRefusalAreToldApart(t *testing.T) {
+	for _, m := range Models() {
+		bubble(t, m.Name, func(t *testing.T) {
+			r := m.New(newTestWire())
+			if _, err := r.Tune(within(t), Downlink, -1); !errors.Is(err, ErrUnsupported) || errors.Is(err, ErrSilent) {
+				t.Errorf("Tune to -1 Hz = %v", err)
+			}
+			if err := r.SetMode(within(t), Downlink, "NOSUCH"); !errors.Is(err, ErrUnsupported) {
+				t.Errorf("SetMode to NOSUCH = %v", err)
+			}
+			hz := m.Caps.Receive[0].MinHz
+			if _, err := r.Tune(within(t), Downlink, hz); m.Caps.Readback && !errors.Is(err, ErrSilent) {
+				t.Errorf("Tune of a radio that is off = %v", err)
+			}
+		})
+	}
+}
+
+func TestPreparingTakesAtMostThreeSeconds(t *testing.T) {
+	for _, m := range Models() {
+		if m.Name == "hamlib-rigctld" {
+			continue
+		}
+		bubble(t, m.Name, func(t *testing.T) {
+			r, _, _ := plugModel(t, m.Name)
+			down, up := Tuning{145_880_800, FM}, Tuning{}
+			if m.Caps.Satellite || !strings.Contains("kenwood-ts790 yaesu-ft817 yaesu-ft818 yaesu-ft857 yaesu-ft897", m.Name) {
+				up = Tuning{437_080_800, FM}
+			}
+			start := time.Now()
+			if err := r.Prepare(within(t), down, up); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); took > 3*time.Second {
+				t.Errorf("Prepare takes %v without the radio's own time", took)
+			} else {
+				t.Logf("Prepare takes %v without the radio's own time", took)
+			}
+		})
+	}
+}

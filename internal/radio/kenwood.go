@@ -173,7 +173,7 @@ func (k *kenwood) setHz(ctx context.Context, vfo string, hz int64) (got int64, e
 	}
 	for range 2 {
 		_, err := k.wire.ask(ctx, vfo+digits, "ID")
-		if err != nil && !errors.Is(err, errSilent) && !errors.Is(err, errGarbled) {
+		if err != nil && !errors.Is(err, ErrSilent) && !errors.Is(err, errGarbled) {
 			return 0, err
 		}
 		var readErr error
@@ -200,7 +200,7 @@ func (k *kenwood) setMode(ctx context.Context, m Mode) error {
 	got := ""
 	for range 2 {
 		_, err := k.wire.ask(ctx, "MD"+string(code), "ID")
-		if err != nil && !errors.Is(err, errSilent) && !errors.Is(err, errGarbled) {
+		if err != nil && !errors.Is(err, ErrSilent) && !errors.Is(err, errGarbled) {
 			return err
 		}
 		var readErr error
@@ -307,7 +307,7 @@ func (k *kenwood) control(ctx context.Context, sa string, side byte) error {
 
 // setSatellite writes the seven switches and reads them back.
 func (k *kenwood) setSatellite(ctx context.Context, sa string) error {
-	if _, err := k.wire.ask(ctx, "SA"+sa, "ID"); err != nil && !errors.Is(err, errSilent) {
+	if _, err := k.wire.ask(ctx, "SA"+sa, "ID"); err != nil && !errors.Is(err, ErrSilent) {
 		return fmt.Errorf("satellite mode %s (is the radio in memory mode or in a menu?): %w", sa, err)
 	}
 	got, err := k.satellite(ctx)

@@ -82,6 +82,57 @@ func TestCIVRefusesWhatIsNotOnTheList(t *testing.T) {
 	}
 }
 
+func TestNoSemicolonCommandOnTheListsKeys(t *testing.T) {
+	ts2000 := mustLookup(t, "ts-2000").New(newTestWire()).(*kenwood).kenwoodSpec
+	ts790 := mustLookup(t, "ts-790").New(newTestWire()).(*kenwood).kenwoodSpec
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789;"
+	for _, a := range letters {
+		for _, b := range letters {
+			for _, rest := range []string{"", "0", "1", "2", "3", "00", "01", "002", ";", " ", "00145800000", "1010000", "145800000"} {
+				c := string(a) + string(b) + rest
+				kenwoodKeys := !slices.Contains([]string{"FA", "FB", "IF", "MD", "SA", "ID", "RX"}, c[:2]) || strings.ContainsAny(c, "; ")
+				if kenwoodKeys && (ts2000.allows(c) || ts790.allows(c)) {
+					t.Errorf("Kenwood: %q is on the list", c)
+				}
+				yaesuKeys := c[:2] == "TX" && c != "TX" && c != "TX0" || strings.ContainsAny(c, "; ") ||
+					!slices.Contains([]string{"FA", "FB", "MD", "FT", "OI", "AB", "ID", "TX"}, c[:2])
+				if yaesuKeys && allowsFT991(c) {
+					t.Errorf("FT-991: %q is on the list", c)
+				}
+			}
+		}
+	}
+}
+
+func TestNoFiveByteFrameOnTheListsKeys(t *testing.T) {
+	lists := map[string]func(fiveFrame) bool{
+		"ft-817":  allowsFT817,
+		"ft-847":  mustLookup(t, "ft-847").New(newTestWire()).(*ft847).allows,
+		"ft-736r": mustLookup(t, "ft-736r").New(newTestWire()).(*ft847).allows,
+	}
+	harmless := map[string][]byte{
+		"ft-817":  {0x01, 0x03, 0x07, 0x88, 0xF7},
+		"ft-847":  {0x00, 0x01, 0x03, 0x07, 0x11, 0x13, 0x17, 0x21, 0x23, 0x27, 0x4E, 0x88, 0xF7},
+		"ft-736r": {0x00, 0x01, 0x07, 0x0E, 0x17, 0x1E, 0x27, 0x2E, 0x88},
+	}
+	rng := rand.New(rand.NewPCG(5, 8))
+	for name, allows := range lists {
+		for op := range 256 {
+			for i := range 2000 {
+				f := fiveFrame{4: byte(op)}
+				if i > 0 {
+					for j := range 4 {
+						f[j] = byte(rng.IntN(256))
+					}
+				}
+				if allows(f) && !slices.Contains(harmless[name], f[4]) {
+					t.Fatalf("%s: % x is on the list", name, f)
+				}
+			}
+		}
+	}
+}
+
 // TestHostileCallsNeverKey calls every method of every model with hostile
 // arguments against a device that answers with hostile bytes, and reads what
 // went down the wire.

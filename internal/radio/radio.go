@@ -110,6 +110,8 @@ var (
 	ErrTransmitting = errors.New("the radio transmits; bring it to receive first")
 	// ErrMismatch: the radio accepted a setting and then read back another.
 	ErrMismatch = errors.New("the radio reads back something else; is an operator turning the dial, or is another program on the port?")
+	// ErrSilent: no answer in time, the one of these that speaks of the wire.
+	ErrSilent = errors.New("no answer")
 	// ErrUnsupported: the model or its protocol cannot do it.
 	ErrUnsupported = errors.New("this radio cannot do that")
 )
@@ -149,15 +151,21 @@ func (c Caps) checkFrequency(hz int64) error {
 	if c.band(hz) >= 0 {
 		return nil
 	}
-	return fmt.Errorf("frequency %s is outside what this radio receives (%s): choose one inside", formatHz(hz), formatRanges(c.Receive))
+	return outside(fmt.Sprintf("frequency %s is outside what this radio receives (%s): choose one inside", formatHz(hz), formatRanges(c.Receive)))
 }
 
 func (c Caps) checkMode(m Mode) error {
 	if slices.Contains(c.Modes, m) {
 		return nil
 	}
-	return fmt.Errorf("mode %q is not one of this radio's: %s", printable(string(m)), joinModes(c.Modes))
+	return outside(fmt.Sprintf("mode %q is not one of this radio's: %s", printable(string(m)), joinModes(c.Modes)))
 }
+
+// outside is an ErrUnsupported with a sentence of its own.
+type outside string
+
+func (e outside) Error() string        { return string(e) }
+func (e outside) Is(target error) bool { return target == ErrUnsupported }
 
 // checkTuning checks what is not zero in a tuning; a mode alone is no tuning.
 func (c Caps) checkTuning(t Tuning) error {

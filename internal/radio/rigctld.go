@@ -111,10 +111,13 @@ func (r *rigctld) ask(ctx context.Context, request, header string) (map[string]s
 	for {
 		s, err := r.line(ctx)
 		if err != nil {
-			if outer.Err() != nil || ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			if outer.Err() != nil {
+				return nil, outer.Err()
+			}
+			if ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 				return nil, fmt.Errorf("read: %w", err)
 			}
-			return nil, fmt.Errorf("%w to %q within %v: is it a rigctld, and does its radio answer?", errSilent, request, r.caps.Reply)
+			return nil, fmt.Errorf("%w to %q within %v: is it a rigctld, and does its radio answer?", ErrSilent, request, r.caps.Reply)
 		}
 		if !begun {
 			if begun = strings.HasPrefix(s, header); !begun || header != "ChkVFO:" {
