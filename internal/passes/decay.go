@@ -60,23 +60,32 @@ func (o *Orbit) walk(w *decay, ts float64) {
 			w.until += o.stride(w.until, perigee, period)
 			continue
 		}
-		// One revolution in fine steps.
+		// One revolution in steps, fine ones where it is low.
 		end := w.until + period
-		step := math.Min(30, period/200)
-		for t := w.until; t < end; t += step {
+		coarse := period / 40
+		for t := w.until; t < end; {
 			m := o.node(nearest(t))
-			if !m.good() || altitudeKm(m.r) < decayKm {
-				w.found, w.at = true, o.firstBelow(math.Max(0, t-step), t)
+			alt := altitudeKm(m.r)
+			if !m.good() || alt < decayKm {
+				w.found, w.at = true, o.firstBelow(math.Max(0, t-coarse), t)
 				return
 			}
 			if t > ts {
 				w.until = t
 				return
 			}
+			// A satellite falls at most 3 km in a second, and that only far out.
+			if t += coarse; alt < decayKm+alarmKm {
+				t -= 0.9 * coarse
+			}
 		}
 		w.until = end
 	}
 }
+
+// alarmKm over decayKm is where walk looks closely: the ellipsoid and the
+// orbit's shape take less than this between two coarse steps of a low orbit.
+const alarmKm = 60
 
 // Strides of walk in seconds, longest first.
 var strides = [...]float64{30 * 86400, 7 * 86400, 2 * 86400, 86400 / 2, 2 * 3600}

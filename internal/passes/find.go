@@ -513,6 +513,9 @@ func (f *finder) climb(from, direction float64) (top, topSin float64) {
 
 func (f *finder) find(ctx context.Context, opt Options) ([]Pass, Why, error) {
 	from, to := f.o.since(opt.From), f.o.since(opt.To)
+	if !(math.Abs(from) < maxSpanS && math.Abs(to) < maxSpanS) {
+		return nil, WhyPropagation, nil
+	}
 	decay, decays := f.o.decayTime(to)
 	if decays = decays && decay < to; decays {
 		if decay <= from {

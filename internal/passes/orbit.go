@@ -194,7 +194,7 @@ func (o *Orbit) Look(site unit.Site, t time.Time) (Look, error) {
 func (o *Orbit) locate(t time.Time) (node, float64, error) {
 	ts := o.since(t)
 	if !(math.Abs(ts) < maxSpanS) {
-		return node{}, 0, &Error{Kind: ErrPropagation, Satellite: o.set.Label(), At: t, Detail: "more than 100 years from the epoch"}
+		return node{}, 0, &Error{Kind: ErrPropagation, Satellite: o.set.Label(), At: t, Detail: "more than ten years from the epoch"}
 	}
 	if err := o.decayedBy(ts); err != nil {
 		return node{}, 0, err
@@ -211,7 +211,9 @@ func (o *Orbit) locate(t time.Time) (node, float64, error) {
 	return o.last, ts, nil
 }
 
-const maxSpanS = 100 * 366 * 86400.0
+// maxSpanS is how far from its epoch an orbit is evaluated at all: SGP4 means
+// nothing there, and a resonant orbit costs milliseconds.
+const maxSpanS = 10 * 366 * 86400.0
 
 func distance(r vec) string {
 	return fmt.Sprintf("%.0f km from the Earth's centre", r.norm())
