@@ -201,8 +201,8 @@ func (b *Book) Add(e Entry) (Entry, *safety.Refusal, error) {
 			return Entry{}, ref, nil
 		}
 		if e.Priority >= c.Priority || c.State.Active() || c.AOS.Sub(now) < FreezeBefore {
-			ref := safety.Refuse(safety.ScheduleConflict, "choose another pass, or ask for a higher priority", "the antenna is booked for %s (%s, priority %d) from %s to %s, and %.0f s are needed between two passes",
-				c.Satellite, c.ID, c.Priority, c.AOS.UTC().Format("15:04:05Z"), c.LOS.UTC().Format("15:04:05Z"), Gap.Seconds())
+			ref := safety.Refuse(safety.ScheduleConflict, "choose another pass, or ask for a higher priority", "the antenna is booked for satellite %d (%s, priority %d) from %s to %s, and %.0f s are needed between two passes",
+				c.NoradID, c.ID, c.Priority, c.AOS.UTC().Format("15:04:05Z"), c.LOS.UTC().Format("15:04:05Z"), Gap.Seconds())
 			ref.Extra = map[string]any{"conflicts_with": c.ID, "free_from": c.LOS.Add(Gap).UTC().Format(time.RFC3339)}
 			return Entry{}, ref, nil
 		}
@@ -212,7 +212,7 @@ func (b *Book) Add(e Entry) (Entry, *safety.Refusal, error) {
 	for _, i := range clash {
 		c := &b.entries[i]
 		e.Displaced = append(e.Displaced, c.ID)
-		changes = append(changes, b.set(c, Preempted, "SCHEDULE_CONFLICT", fmt.Sprintf("%s with priority %d took its place", e.Satellite, e.Priority)))
+		changes = append(changes, b.set(c, Preempted, "SCHEDULE_CONFLICT", fmt.Sprintf("a pass of satellite %d with priority %d took its place", e.NoradID, e.Priority)))
 	}
 	b.entries = append(b.entries, e)
 	b.sort()

@@ -174,33 +174,52 @@ func (d *Doctor) stamp(found []health.Finding, now time.Time) []health.Finding {
 }
 
 // passFindings looks at the schedule: passes that went wrong in the last day,
-// and elements that will be too old for what is booked.
+// and elements that are missing or will be too old for what is booked. There is
+// one finding of a kind, with the first example, however much is booked.
 func (k *kit) passFindings(now time.Time) []health.Finding {
-	var out []health.Finding
-	bad := 0
-	var last schedule.Entry
+	var failed, missing, tooOld, ageing []string
+	var last time.Time
 	for _, e := range k.Book.List(now.Add(-24*time.Hour), now.Add(48*time.Hour)) {
 		switch e.State {
 		case schedule.Missed, schedule.Failed, schedule.Refused, schedule.Partial:
-			bad++
-			last = e
+			failed = append(failed, fmt.Sprintf("%s is %s: %s", e.ID, e.State, e.Reason))
+			last = e.Since
 		}
 		if e.State.Terminal() {
 			continue
 		}
 		set, ok := k.Catalogue.Get(e.NoradID)
 		if !ok {
-			out = append(out, health.Finding{Code: string(safety.SatelliteUnknown), Severity: health.Warning, Title: "Elements missing", Cause: fmt.Sprintf("satellite %d is booked (%s) and has no elements", e.NoradID, e.ID), NextStep: "import its elements"})
+			missing = append(missing, fmt.Sprintf("satellite %d of %s has no elements", e.NoradID, e.ID))
 			continue
 		}
-		if t := set.Trust(e.AOS); t.TooOld || t.Suspect {
-			out = append(out, health.Finding{Code: string(safety.ElementsTooOld), Severity: health.Warning, Title: "Elements too old for a booking", Cause: fmt.Sprintf("satellite %d, booked as %s: %s", e.NoradID, e.ID, t.Why), NextStep: "run: gsd-mcp elements refresh"})
-		} else if t.Warn {
-			out = append(out, health.Finding{Code: "ELEMENTS_AGEING", Severity: health.Info, Title: "Elements age", Cause: fmt.Sprintf("satellite %d, booked as %s: %s", e.NoradID, e.ID, t.Why), NextStep: "run: gsd-mcp elements refresh"})
+		switch t := set.Trust(e.AOS); {
+		case t.TooOld || t.Suspect:
+			tooOld = append(tooOld, fmt.Sprintf("satellite %d at %s: %s", e.NoradID, e.ID, t.Why))
+		case t.Warn:
+			ageing = append(ageing, fmt.Sprintf("satellite %d at %s: %s", e.NoradID, e.ID, t.Why))
 		}
 	}
-	if bad > 0 {
-		out = append(out, health.Finding{Code: "PASSES_NOT_COMPLETED", Severity: health.Warning, Since: last.Since, Title: "Passes not completed", Cause: fmt.Sprintf("%d in the last day; the latest is %s (%s): %s", bad, last.ID, last.State, last.Reason), NextStep: "read list_scheduled_passes for the reasons"})
+	var out []health.Finding
+	add := func(code, severity, title, next, example string, n int, since time.Time) {
+		cause := example
+		if n > 1 {
+			cause = fmt.Sprintf("%d bookings, such as %s", n, example)
+		}
+		out = append(out, health.Finding{Code: code, Severity: severity, Since: since, Title: title, Cause: cause, NextStep: next})
+	}
+	const refresh = "run: gsd-mcp elements refresh"
+	if n := len(missing); n > 0 {
+		add(string(safety.SatelliteUnknown), health.Warning, "Elements missing", "import them", missing[0], n, time.Time{})
+	}
+	if n := len(tooOld); n > 0 {
+		add(string(safety.ElementsTooOld), health.Warning, "Elements too old for a booking", refresh, tooOld[0], n, time.Time{})
+	}
+	if n := len(ageing); n > 0 {
+		add("ELEMENTS_AGEING", health.Info, "Elements age", refresh, ageing[0], n, time.Time{})
+	}
+	if n := len(failed); n > 0 {
+		add("PASSES_NOT_COMPLETED", health.Warning, "Passes not completed in the last day", "read list_scheduled_passes for the reasons", failed[n-1], n, last)
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"gsd-mcp/internal/safety"
 	"gsd-mcp/internal/schedule"
 	"gsd-mcp/internal/station"
+	"gsd-mcp/internal/unit"
 )
 
 const entryOutput = `"scheduled_pass_id":{"type":"string"},"pass_id":{"type":"string"},"norad_id":{"type":"integer"},"satellite":{"type":"string","description":"Untrusted text"},"aos":{"type":"string"},"tca":{"type":"string"},"los":{"type":"string"},"max_elevation_deg":{"type":"number"},"priority":{"type":"integer"},"state":{"type":"string"},"reason_code":{"type":"string"},"reason":{"type":"string"},"since":{"type":"string","description":"Of the state"},"flags":{"type":"array","items":{"type":"string"}},"created_by":{"type":"object"},"created_at":{"type":"string"},"displaced":{"type":"array","items":{"type":"string"}},"plan":{"type":"object"},"record":{"type":"object","description":"What was measured"}`
@@ -138,7 +139,24 @@ type Booking struct {
 	NoradID  int       `json:"norad_id,omitempty"`
 	AOS      time.Time `json:"aos,omitzero"`
 	Priority int       `json:"priority"`
+	After    string    `json:"after,omitempty"` // an earlier booking of the pass, which is over
 	Key      string    `json:"-"`
+}
+
+// ended is the newest booking of the same pass that is over already, or "".
+// Asking for that pass once more is then another request and not a repeat.
+func (k *kit) ended(b Booking) string {
+	var newest schedule.Entry
+	for _, e := range k.Book.List(time.Time{}, time.Time{}) {
+		same := e.PassID == b.PassID || b.PassID == "" && e.NoradID == b.NoradID && e.AOS.Sub(b.AOS).Abs() <= passes.IDTolerance
+		if same && !e.CreatedAt.Before(newest.CreatedAt) {
+			newest = e
+		}
+	}
+	if newest.State.Terminal() {
+		return newest.ID
+	}
+	return ""
 }
 
 // book books one pass through the station's door.
@@ -172,6 +190,9 @@ func (k *kit) book(ctx context.Context, by station.Caller, b Booking) (*mcp.Resu
 			return nil, ref
 		}
 		return e, nil
+	}
+	if b.Key == "" {
+		b.After = k.ended(b)
 	}
 	return k.command(ctx, station.Command{Caller: by, Verb: station.VerbSchedule, Args: b, Key: b.Key, Apply: apply}, func(data json.RawMessage) string {
 		var e schedule.Entry
@@ -227,7 +248,7 @@ func (k *kit) alternatives(ctx context.Context, ref *safety.Refusal, p passes.Pa
 	}
 	ref.Extra["alternatives"] = alt
 	if len(alt) > 0 {
-		ref.Fix += fmt.Sprintf(", such as pass_id %s", alt[0]["pass_id"])
+		ref.Fix = fmt.Sprintf("book pass_id %s instead, or %s", alt[0]["pass_id"], ref.Fix)
 	}
 }
 
@@ -240,6 +261,7 @@ func (k *kit) cancelScheduled(ctx context.Context, c *mcp.Call) (*mcp.Result, er
 		return nil, err
 	}
 	by := caller(c)
+	a.Reason = unit.Printable(a.Reason, 200)
 	return k.command(ctx, station.Command{Caller: by, Verb: station.VerbCancel, Args: a, Apply: func(context.Context) (any, error) {
 		e, ref, err := k.Book.Cancel(a.ID, a.Reason, by.Author())
 		if ref != nil {
