@@ -492,3 +492,37 @@ func TestPreparingTakesAtMostThreeSeconds(t *testing.T) {
 		})
 	}
 }
+
+func TestIC9700RepeatsWhatCameBackChanged(t *testing.T) {
+	bubble(t, "changed echo", func(t *testing.T) {
+		w := plug(t, sim.NewIC9700(clock.System()))
+		wire := &changedEcho{testWire: w}
+		r := mustLookup(t, "icom-ic9700").New(wire)
+		if _, err := r.Status(within(t)); err != nil { // learns that there is an echo
+			t.Fatal(err)
+		}
+		wire.next = true
+		start := time.Now()
+		hz, err := r.Tune(within(t), Downlink, 145_900_000)
+		if took := time.Since(start); hz != 145_900_000 || err != nil || took > 200*time.Millisecond {
+			t.Errorf("Tune = %d, %v after %v, want it repeated well before a deadline", hz, err, took)
+		}
+	})
+}
+
+// changedEcho is a bus on which the next frame meets another one.
+type changedEcho struct {
+	*testWire
+	next bool
+}
+
+func (w *changedEcho) Write(ctx context.Context, p []byte) error {
+	if !w.next {
+		return w.testWire.Write(ctx, p)
+	}
+	w.next = false
+	heard := slices.Clone(p)
+	heard[4] ^= 0x40
+	w.toDriver <- heard
+	return nil
+}
