@@ -63,7 +63,7 @@ type rig struct {
 	hub    any
 	wg     sync.WaitGroup
 	cancel context.CancelFunc
-	n      int // sessions so far
+	open   []*session
 }
 
 // A rigOption changes a rig before it runs.
@@ -164,6 +164,9 @@ type plugged struct {
 func (p *plugged) Close() error { return p.end.Close() }
 
 func (r *rig) close() {
+	for _, s := range r.open {
+		s.close()
+	}
 	r.cancel()
 	r.wg.Wait()
 }
@@ -278,7 +281,6 @@ type session struct {
 	next  int
 	notes []string // what came without being asked
 	id    string
-	r     *rig
 }
 
 // Protocol eras of a session.
@@ -292,8 +294,8 @@ const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-
 // as opens a session of a caller with a handshake; close ends it.
 func (r *rig) as(w Who) *session {
 	r.t.Helper()
-	r.n++
-	s := &session{t: r.t, lines: make(chan string, 1024), id: fmt.Sprintf("s%d", r.n), r: r}
+	s := &session{t: r.t, lines: make(chan string, 1024), id: fmt.Sprintf("s%d", len(r.open)+1)}
+	r.open = append(r.open, s)
 	in, out := io.Pipe()
 	read, write := io.Pipe()
 	s.in = out

@@ -119,6 +119,9 @@ func (k *kit) schedulePass(ctx context.Context, c *mcp.Call) (*mcp.Result, error
 	if err != nil {
 		return nil, err
 	}
+	if _, _, err := passes.ParseID(a.PassID); err != nil && a.PassID != "" {
+		return nil, paramError("arguments/pass_id: %v", err) // before anything is written down
+	}
 	return k.book(ctx, caller(c), Booking{PassID: a.PassID, NoradID: a.Norad, AOS: aos, Priority: a.Priority, Key: a.Key})
 }
 
@@ -149,14 +152,11 @@ func (k *kit) ended(b Booking) string {
 	var newest schedule.Entry
 	for _, e := range k.Book.List(time.Time{}, time.Time{}) {
 		same := e.PassID == b.PassID || b.PassID == "" && e.NoradID == b.NoradID && e.AOS.Sub(b.AOS).Abs() <= passes.IDTolerance
-		if same && !e.CreatedAt.Before(newest.CreatedAt) {
+		if same && e.State.Terminal() && !e.CreatedAt.Before(newest.CreatedAt) {
 			newest = e
 		}
 	}
-	if newest.State.Terminal() {
-		return newest.ID
-	}
-	return ""
+	return newest.ID
 }
 
 // book books one pass through the station's door.
