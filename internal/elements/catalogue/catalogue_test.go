@@ -327,7 +327,10 @@ func TestASourceThatFailsIsLeftAloneLongerAndLonger(t *testing.T) {
 		{"html", says(200, file(t, "bad_tles", "27_html_error.html")), "HTML", 4 * time.Hour},
 		{"nothing", says(200, file(t, "bad_tles", "26_no_gp_data.txt")), "the server found nothing", 8 * time.Hour},
 		{"blocked", says(403, []byte("<html>403</html>")), "blocks this station", 24 * time.Hour},
-		{"busy", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "200000"); w.WriteHeader(503) }, "HTTP 503", 200000 * time.Second},
+		{"busy", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "200000")
+			w.WriteHeader(503)
+		}, "HTTP 503", 200000 * time.Second},
 		{"still", says(500, nil), "HTTP 500", 24 * time.Hour},
 	}
 	for i, tt := range tests {
