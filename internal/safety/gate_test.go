@@ -94,6 +94,9 @@ func TestGateCodes(t *testing.T) {
 		{"winding not known", WrapUnknown, nil, func(f *Facts) { f.WindingOK = false }, point(100, 40)},
 		{"power low", PowerLow, nil, func(f *Facts) { f.PowerLow = true }, point(100, 40)},
 		{"power low: tuning is no motion", "", nil, func(f *Facts) { f.PowerLow = true }, Request{Verb: VerbTune}},
+		{"wind", Wind, nil, func(f *Facts) { f.WindHigh, f.WindWhy = true, "22 m/s" }, track(91, 31)},
+		{"wind: parking is what it asks for", "", nil, func(f *Facts) { f.WindHigh = true }, Request{Verb: VerbPark, Target: dir(0, 80)}},
+		{"wind: tuning is no motion", "", nil, func(f *Facts) { f.WindHigh = true }, Request{Verb: VerbTune}},
 		{"clock not trusted", ClockUntrusted, nil, func(f *Facts) { f.ClockGood = false }, track(91, 31)},
 		{"clock not trusted: by hand", "", nil, func(f *Facts) { f.ClockGood = false }, point(91, 31)},
 		{"elements old", ElementsTooOld, nil, nil, withOrbit(Orbit{AgeDays: 3.01, MaxDays: 3})},
@@ -192,7 +195,7 @@ func lease(holder string, rank Rank, until time.Time) func(*Facts) {
 func TestGateOrderOfReasons(t *testing.T) {
 	r := station()
 	r.SunSeparationDeg = 5
-	f := Facts{Now: noon, ReadOnly: true, Mode: ModeEStop, Held: true, PowerLow: true, Position: *dir(math.NaN(), 0), Age: time.Hour,
+	f := Facts{Now: noon, ReadOnly: true, Mode: ModeEStop, Held: true, WindHigh: true, PowerLow: true, Position: *dir(math.NaN(), 0), Age: time.Hour,
 		Rotator: Device{Fault: Stalled}, Suspect: "frozen"}
 	lease("s2", RankOperator, time.Time{})(&f)
 	q := track(math.NaN(), 3)
@@ -208,6 +211,7 @@ func TestGateOrderOfReasons(t *testing.T) {
 		{ModeMaintenance, func() { f.Mode = ModeStandby }},
 		{Standby, func() { f.Mode = ModeRemote }},
 		{HeldAfterStop, func() { f.Held = false }},
+		{Wind, func() { f.WindHigh = false }},
 		{PowerLow, func() { f.PowerLow = false }},
 		{DeviceAbsent, func() { f.Rotator.Configured = true }},
 		{Stalled, func() { f.Rotator.Fault = "" }},

@@ -92,26 +92,28 @@ func (r *Rules) RouteTo(from, to unit.AzEl, sun *unit.AzEl) (Route, *Refusal) {
 }
 
 // clearances lists mechanical elevations worth trying for the azimuth leg,
-// lowest first: level, just over the mask, just over each zone, then high.
+// lowest first: level, well over the mask and each zone, then high. Well over: a
+// mount that comes to rest anywhere in its deadband is over it still.
 func (r *Rules) clearances(from, to unit.AzEl) []float64 {
+	const well = 3 // degrees, or what the travel leaves
 	lo := max(from.ElDeg, to.ElDeg)
 	hi := min(r.Travel.ElMaxDeg-r.MarginDeg, 90)
 	out := []float64{lo}
-	add := func(trueEl float64) {
-		if el := trueEl - r.Offset.ElDeg; el >= lo && el <= hi {
-			out = append(out, el)
+	over := func(top, by float64) {
+		if el := top - r.Offset.ElDeg; el+by > lo && el < hi {
+			out = append(out, min(el+by, hi))
 		}
 	}
 	mask := r.Horizon.Min()
 	for at := range r.leg(unit.AzEl{AzDeg: from.AzDeg, ElDeg: lo}, unit.AzEl{AzDeg: to.AzDeg, ElDeg: lo}) {
 		mask = max(mask, r.Horizon.At(at.AzDeg+r.Offset.AzDeg))
 	}
-	add(mask)
+	over(mask, well)
 	for _, z := range r.Zones {
-		add(z.ElMaxDeg + 1)
+		over(z.ElMaxDeg, well)
 	}
-	add(60)
-	add(85)
+	over(60, 0)
+	over(85, 0)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
