@@ -78,7 +78,12 @@ func newSkyTrack(s *passSearch, p passes.Pass) (*skyTrack, error) {
 	if step < time.Minute {
 		layout = time.TimeOnly
 	}
-	for at := p.AOS.Time.Truncate(step).Add(step); at.Before(p.LOS.Time); at = at.Add(step) {
+	// Not right beside the words at its ends.
+	gap := p.Duration() / 16
+	for at := p.AOS.Time.Truncate(step).Add(step); at.Before(p.LOS.Time.Add(-gap)); at = at.Add(step) {
+		if at.Before(p.AOS.Time.Add(gap)) {
+			continue
+		}
 		if l, err := o.Look(s.site, at); err == nil {
 			t.marks = append(t.marks, skyMark{l.Pointing(), at.In(s.zone).Format(layout)})
 		}
