@@ -290,6 +290,14 @@ func antennaCmd() *cobra.Command {
 	return cmd
 }
 
+// lookEvery is how often a move is looked at, at most: a quarter of what one
+// session may ask.
+const lookEvery = 200 * time.Millisecond
+
+func errInterrupted() error {
+	return fail(exitFailed, errors.New("interrupted: the move is stopped when this session ends"), "")
+}
+
 // moveAndWait starts a move and follows it to its end: the session's lease
 // keeps it going, and an interrupt stops it.
 func moveAndWait(ctx context.Context, c *door.Client, cmd *cobra.Command, tool string, args any, want string, asJSON bool) error {
@@ -308,6 +316,8 @@ func moveAndWait(ctx context.Context, c *door.Client, cmd *cobra.Command, tool s
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	pace := time.NewTicker(lookEvery)
+	defer pace.Stop()
 	for {
 		r, err := callTool(ctx, c, "get_antenna", nil)
 		if err != nil {
@@ -328,12 +338,17 @@ func moveAndWait(ctx context.Context, c *door.Client, cmd *cobra.Command, tool s
 		}
 		select {
 		case <-ctx.Done():
-			return fail(exitFailed, errors.New("interrupted: the move is stopped when this session ends"), "")
+			return errInterrupted()
 		case _, ok := <-updates:
 			if !ok {
 				updates = nil
 			}
 		case <-tick.C:
+		}
+		select { // a fast station changes more often than anybody needs to look
+		case <-ctx.Done():
+			return errInterrupted()
+		case <-pace.C:
 		}
 	}
 }

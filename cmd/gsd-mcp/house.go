@@ -51,6 +51,8 @@ type house struct {
 	mount     *sim.Mount // of the simulated rotator, nil when it is none of ours
 	notes     []string   // what was repaired
 
+	elementProblems []string // of the files of [elements]
+
 	mu   sync.Mutex
 	disk health.Disk
 }
@@ -210,13 +212,13 @@ func (h *house) loadElements() error {
 	}
 	for _, name := range h.cfg.Elements.Files {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("[elements] files: %w", err)
+		if err != nil { // a station without elements can still be stopped and pointed by hand
+			h.elementProblems = append(h.elementProblems, fmt.Sprintf("[elements] files: %v", err))
+			continue
 		}
 		r := elements.Parse(name, data)
 		for _, p := range r.Problems {
-			h.log.Warn("elements", "problem", p.String())
-			h.notes = append(h.notes, p.String())
+			h.elementProblems = append(h.elementProblems, p.String())
 		}
 		sets = append(sets, r.Sets...)
 	}

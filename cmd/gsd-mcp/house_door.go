@@ -75,6 +75,9 @@ func (h *house) findings() []health.Finding {
 	if !h.clk.Simulated() {
 		out = append(out, health.ReadBoard("/").Findings()...)
 	}
+	if n := len(h.elementProblems); n > 0 {
+		out = append(out, health.Finding{Code: "ELEMENT_FILES", Severity: health.Warning, Title: "Element files", Cause: fmt.Sprintf("%d problems in the files of [elements]; the first: %s", n, h.elementProblems[0]), NextStep: "correct the file, then restart the daemon"})
+	}
 	if h.hub != nil {
 		out = append(out, hubFindings(h.hub.Status())...)
 	}

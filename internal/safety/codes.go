@@ -32,7 +32,7 @@ func Codes() []CodeInfo {
 		{FeedbackStale, "the last position reading is too old", "check the rotator's cable and power, then read get_antenna"},
 		{FeedbackSuspect, "the position readings cannot be true", "look at the mount; an operator resets the fault"},
 		{Stalled, "the antenna was driven and did not move", "look for an obstacle; an operator resets the fault"},
-		{DeviceAbsent, "the device is not configured or not connected", "check the port and the cable: gsd-mcp doctor"},
+		{DeviceAbsent, "the device is not configured or not connected", "check the port, the cable and the power, then run: gsd-mcp health"},
 		{DeviceFault, "the device has a latched fault", "read get_station_health; an operator resets it"},
 		{LeaseHeld, "somebody else is moving the antenna", "wait until the lease ends, or ask its holder"},
 		{ModeLocal, "the station is under local control", "ask the person at the station to set mode remote"},
