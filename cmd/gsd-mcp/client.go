@@ -220,6 +220,8 @@ func stopCmd() *cobra.Command {
 			if err := endDaemon(cmd.Context(), l.StateDir); err != nil {
 				return fail(exitFailed, err, "use the switch at the station")
 			}
+			// Bytes first, then the mark that keeps the next start from working a pass.
+			defer holdOnDisk(cmd.ErrOrStderr(), l.StateDir)
 			return stopDevices(context.WithoutCancel(cmd.Context()), cfg, func(format string, args ...any) {
 				fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
 			})

@@ -17,6 +17,7 @@ func commands() []*cobra.Command {
 		resumeCmd(),
 		modeCmd(),
 		resetCmd(),
+		auditCmd(),
 		callCmd(),
 		toolsCmd(),
 		configCmd(),

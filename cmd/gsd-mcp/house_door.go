@@ -92,9 +92,9 @@ func mcpCaller(s *door.Session) any {
 // newDoor makes the door of the house.
 func (h *house) newDoor() (*door.Door, error) {
 	a := h.cfg.Access
-	policy, err := door.NewPolicy(door.Access{Observer: a.Observer, Operator: a.Operator, Supervisor: a.Supervisor, Agents: a.Agents, NoStop: a.NoStop, ReadOnly: a.ReadOnly, DaemonUID: os.Getuid()})
+	policy, err := newPolicy(a)
 	if err != nil {
-		return nil, fmt.Errorf("[access]: %w", err)
+		return nil, err
 	}
 	privates, err := door.NewPrivates(h.privates()...)
 	if err != nil {
@@ -113,6 +113,15 @@ func (h *house) newDoor() (*door.Door, error) {
 				h.log.Warn("door", "what", string(n.Kind), "text", n.Text, "error", n.Err)
 			}
 		}}), nil
+}
+
+// newPolicy is who may do what, from [access].
+func newPolicy(a config.Access) (*door.Policy, error) {
+	p, err := door.NewPolicy(door.Access{Observer: a.Observer, Operator: a.Operator, Supervisor: a.Supervisor, Agents: a.Agents, NoStop: a.NoStop, ReadOnly: a.ReadOnly, DaemonUID: os.Getuid()})
+	if err != nil {
+		return nil, fmt.Errorf("[access]: %w", err)
+	}
+	return p, nil
 }
 
 // privates are the methods of people on the station itself.

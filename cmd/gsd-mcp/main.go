@@ -46,10 +46,21 @@ func main() {
 	// A broken pipe must be an error of the write that meets it: by default Go
 	// ends the process, and a dropped ssh link would end a station mid-slew.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A hang-up ends a bridge whose terminal is gone; serve takes it for itself.
+	ctx, stop := signal.NotifyContext(context.Background(), endSignals(os.Args[1:])...)
 	code := run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
+}
+
+// endSignals are the signals that end a command. For the daemon SIGHUP means
+// something else: read the configuration again.
+func endSignals(args []string) []os.Signal {
+	s := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if len(args) > 0 && args[0] == "serve" {
+		return s
+	}
+	return append(s, syscall.SIGHUP)
 }
 
 func run(ctx context.Context, args []string) int {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"gsd-mcp/internal/rotator"
 	"gsd-mcp/internal/serialport"
 	"gsd-mcp/internal/state"
+	"gsd-mcp/internal/station"
 )
 
 // Bounds of a direct stop, real time: it runs after every end of the daemon.
@@ -142,4 +144,17 @@ func orDefault(n, fallback int) int {
 		return fallback
 	}
 	return n
+}
+
+// holdOnDisk makes the next start hold until a person resumes, as a stop
+// through the daemon would have.
+func holdOnDisk(say io.Writer, dir string) {
+	d, err := state.Open(dir)
+	if err == nil {
+		err = station.HoldOnDisk(d, "directly by root, without the daemon")
+		d.Close()
+	}
+	if err != nil {
+		fmt.Fprintf(say, "the hold could not be written, so the next start of the daemon may move again: %v\n", err)
+	}
 }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
+	"reflect"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,7 +98,7 @@ func serveCmd() *cobra.Command {
 			if err := made.apply(&cfg.Simulation); err != nil {
 				return err
 			}
-			return serve(cmd.Context(), cfg, l)
+			return serve(cmd.Context(), cfg, l, simulated)
 		},
 	}
 	place.register(cmd)
@@ -105,7 +108,7 @@ func serveCmd() *cobra.Command {
 }
 
 // serve runs the daemon until ctx ends.
-func serve(ctx context.Context, cfg config.Config, l config.Locations) error {
+func serve(ctx context.Context, cfg config.Config, l config.Locations, simulated bool) error {
 	ring := newLogRing(os.Stderr)
 	defer ring.Close()
 	log := newLogger(ring, cfg.Log.Level, cfg.Log.Format)
@@ -136,12 +139,50 @@ func serve(ctx context.Context, cfg config.Config, l config.Locations) error {
 	log.Info("serving", "station", cfg.Station.ID, "socket", ln.Addr().String(), "simulated", h.station.Simulated(), "version", version)
 	notify(log.Warn, "READY=1")
 	go watchdog(ctx, h)
+	go reloads(ctx, h, d, l.Config, simulated)
 	h.Run(ctx)
 	notify(log.Warn, "STOPPING=1")
 	if err := <-doorDone; err != nil {
 		return fail(exitFailed, err, "")
 	}
 	return nil
+}
+
+// reloads reads the configuration again at every SIGHUP. Who may do what takes
+// effect at once; everything else is said to need a restart, since devices and
+// limits must not change under a moving antenna.
+func reloads(ctx context.Context, h *house, d *door.Door, path string, simulated bool) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+		}
+		if simulated {
+			h.log.Warn("SIGHUP: a simulated station has no configuration to read again")
+			continue
+		}
+		c, err := config.Load(path)
+		if err != nil {
+			h.log.Error("SIGHUP: the configuration was not read again, the old one stays in force", "error", err)
+			continue
+		}
+		p, err := newPolicy(c.Access)
+		if err != nil {
+			h.log.Error("SIGHUP: [access] was not changed", "error", err)
+			continue
+		}
+		d.SetPolicy(p)
+		if h.hub != nil {
+			h.hub.Retry()
+		}
+		rest := *c
+		rest.Access = h.cfg.Access
+		h.log.Info("SIGHUP: [access] is in force", "other_changes_need_a_restart", !reflect.DeepEqual(rest, h.cfg))
+	}
 }
 
 // notify tells systemd what we are doing (sd_notify(3)); without it nothing
