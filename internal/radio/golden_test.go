@@ -86,16 +86,12 @@ next:
 }
 
 func TestIC9700WritesWhatHamlibWrites(t *testing.T) {
-	sat := func(r Radio, dev *sim.IC9700) {
-		if err := r.Prepare(within(t), Tuning{435_105_000, FM}, Tuning{1_296_000_000, FM}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	on70 := func(r Radio, _ *sim.IC9700) { tuneTo(t, r, 435_103_000) }
+	sat := func(r Radio) error { return r.Prepare(bg(), Tuning{435_105_000, FM}, Tuning{1_296_000_000, FM}) }
+	on70 := tune(Downlink, 435_103_000)
 	tests := []struct {
 		cmd   string
 		nth   int
-		setup func(Radio, *sim.IC9700)
+		setup func(Radio) error
 		do    func(Radio) error
 		// What we add are questions (satellite mode, selected band, transmit
 		// frequency, read-back of the mode); what Hamlib adds is the filter width,
@@ -113,7 +109,7 @@ func TestIC9700WritesWhatHamlibWrites(t *testing.T) {
 		{"M LSB 0", 1, nil, mode(LSB), []string{"165a", "07d2", "2600fd"}, []string{"1a03"}},
 		{"M PKTFM 0", 1, nil, mode(FMD), []string{"165a", "07d2", "2600fd"}, nil},
 		{"M PKTUSB 0", 1, nil, mode(USBD), []string{"165a", "07d2", "2600fd"}, []string{"1a03"}},
-		{"t", 1, nil, func(r Radio) error { return r.Halt(within(t)) }, nil, nil},
+		{"t", 1, nil, func(r Radio) error { return r.Halt(bg()) }, nil, nil},
 		{"F 435250000", 1, sat, tune(Downlink, 435_250_000), []string{"07d2"}, nil},
 		// Hamlib asks satellite mode, reads SUB before it sets it, and selects each
 		// band twice.
@@ -121,11 +117,13 @@ func TestIC9700WritesWhatHamlibWrites(t *testing.T) {
 	}
 	for _, file := range []string{"icom_ic9700", "icom_ic9700_noecho"} {
 		for _, tt := range tests {
-			t.Run(file+"/"+tt.cmd, func(t *testing.T) {
+			bubble(t, file+"/"+tt.cmd, func(t *testing.T) {
 				r, dev, w := plugIC9700(t)
 				dev.SetEcho(file == "icom_ic9700")
 				if tt.setup != nil {
-					tt.setup(r, dev)
+					if err := tt.setup(r); err != nil {
+						t.Fatal(err)
+					}
 				}
 				w.takeSent()
 				if err := tt.do(r); err != nil {
@@ -159,13 +157,6 @@ func tune(p Path, hz int64) func(Radio) error {
 
 func mode(m Mode) func(Radio) error {
 	return func(r Radio) error { return r.SetMode(bg(), Downlink, m) }
-}
-
-func tuneTo(t *testing.T, r Radio, hz int64) {
-	t.Helper()
-	if _, err := r.Tune(within(t), Downlink, hz); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestOtherIcomsWriteWhatHamlibWrites(t *testing.T) {

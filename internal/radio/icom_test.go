@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gsd-mcp/internal/clock"
@@ -34,9 +35,9 @@ func TestIC9700PreparesACrossBandPass(t *testing.T) {
 		{"23 cm up", Tuning{145_950_000, FM}, Tuning{1_267_350_000, FM}},
 		{"data mode", Tuning{437_100_000, FMD}, Tuning{145_825_000, FMD}},
 	}
-	r, dev, _ := plugIC9700(t)
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+		bubble(t, tt.name, func(t *testing.T) {
+			r, dev, _ := plugIC9700(t)
 			if err := r.Prepare(within(t), tt.down, tt.up); err != nil {
 				t.Fatal(err)
 			}
@@ -59,45 +60,49 @@ func side(t Tuning) sim.RadioSide {
 }
 
 func TestIC9700DopplerStepSelectsNoBand(t *testing.T) {
-	r, dev, w := plugIC9700(t)
-	ctx := within(t)
-	if err := r.Prepare(ctx, Tuning{437_800_000, FM}, Tuning{145_990_000, FM}); err != nil {
-		t.Fatal(err)
-	}
-	w.takeSent()
-	if got, err := r.Tune(ctx, Downlink, 437_809_123); got != 437_809_123 || err != nil {
-		t.Fatalf("Tune = %d, %v", got, err)
-	}
-	wantFrames(t, w.takeSent(), "07d2", "052391803704", "03")
-	if got, err := r.Tune(ctx, Uplink, 145_990_000); got != 145_990_000 || err != nil {
-		t.Fatalf("Tune = %d, %v", got, err)
-	}
-	wantFrames(t, w.takeSent(), "1c03") // right already
-	if got, err := r.Tune(ctx, Uplink, 145_987_000); got != 145_987_000 || err != nil {
-		t.Fatalf("Tune = %d, %v", got, err)
-	}
-	wantFrames(t, w.takeSent(), "1c03", "07d2", "07d1", "050070984501", "03", "07d0", "1c03")
-	if tr := dev.Truth(); tr.SubSelected || tr.Main.FrequencyHz != 437_809_123 || tr.Sub.FrequencyHz != 145_987_000 {
-		t.Errorf("the radio is at %+v", tr)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r, dev, w := plugIC9700(t)
+		ctx := within(t)
+		if err := r.Prepare(ctx, Tuning{437_800_000, FM}, Tuning{145_990_000, FM}); err != nil {
+			t.Fatal(err)
+		}
+		w.takeSent()
+		if got, err := r.Tune(ctx, Downlink, 437_809_123); got != 437_809_123 || err != nil {
+			t.Fatalf("Tune = %d, %v", got, err)
+		}
+		wantFrames(t, w.takeSent(), "07d2", "052391803704", "03")
+		if got, err := r.Tune(ctx, Uplink, 145_990_000); got != 145_990_000 || err != nil {
+			t.Fatalf("Tune = %d, %v", got, err)
+		}
+		wantFrames(t, w.takeSent(), "1c03") // right already
+		if got, err := r.Tune(ctx, Uplink, 145_987_000); got != 145_987_000 || err != nil {
+			t.Fatalf("Tune = %d, %v", got, err)
+		}
+		wantFrames(t, w.takeSent(), "1c03", "07d2", "07d1", "050070984501", "03", "07d0", "1c03")
+		if tr := dev.Truth(); tr.SubSelected || tr.Main.FrequencyHz != 437_809_123 || tr.Sub.FrequencyHz != 145_987_000 {
+			t.Errorf("the radio is at %+v", tr)
+		}
+	})
 }
 
 func TestIC9700LeavesTheOperatorsBandSelected(t *testing.T) {
-	r, dev, w := plugIC9700(t)
-	ctx := within(t)
-	if err := r.Prepare(ctx, Tuning{437_800_000, FM}, Tuning{145_990_000, FM}); err != nil {
-		t.Fatal(err)
-	}
-	press(t, w, dev, "07d1") // the operator selects SUB
-	if _, err := r.Tune(ctx, Downlink, 437_805_000); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Status(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if tr := dev.Truth(); !tr.SubSelected || tr.Main.FrequencyHz != 437_805_000 || tr.Sub.FrequencyHz != 145_990_000 {
-		t.Errorf("the radio is at %+v, want SUB selected and only MAIN retuned", tr)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r, dev, w := plugIC9700(t)
+		ctx := within(t)
+		if err := r.Prepare(ctx, Tuning{437_800_000, FM}, Tuning{145_990_000, FM}); err != nil {
+			t.Fatal(err)
+		}
+		press(t, w, dev, "07d1") // the operator selects SUB
+		if _, err := r.Tune(ctx, Downlink, 437_805_000); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Status(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if tr := dev.Truth(); !tr.SubSelected || tr.Main.FrequencyHz != 437_805_000 || tr.Sub.FrequencyHz != 145_990_000 {
+			t.Errorf("the radio is at %+v, want SUB selected and only MAIN retuned", tr)
+		}
+	})
 }
 
 // press sends a request straight to the simulated radio, as its front panel
@@ -120,13 +125,15 @@ func press(t *testing.T, w *testWire, dev *sim.IC9700, body string) {
 }
 
 func TestIC9700TradesBandsForASingleDownlink(t *testing.T) {
-	r, dev, _ := plugIC9700(t)
-	if got, err := r.Tune(within(t), Downlink, 435_103_000); got != 435_103_000 || err != nil {
-		t.Fatalf("Tune = %d, %v", got, err)
-	}
-	if tr := dev.Truth(); tr.Main.FrequencyHz != 435_103_000 || tr.Sub.FrequencyHz != 145_800_000 {
-		t.Errorf("the radio is at %+v", tr)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r, dev, _ := plugIC9700(t)
+		if got, err := r.Tune(within(t), Downlink, 435_103_000); got != 435_103_000 || err != nil {
+			t.Fatalf("Tune = %d, %v", got, err)
+		}
+		if tr := dev.Truth(); tr.Main.FrequencyHz != 435_103_000 || tr.Sub.FrequencyHz != 145_800_000 {
+			t.Errorf("the radio is at %+v", tr)
+		}
+	})
 }
 
 func TestIC9700RefusesWithTheNumbers(t *testing.T) {
@@ -168,13 +175,15 @@ func TestIC9700RefusesWithTheNumbers(t *testing.T) {
 }
 
 func TestIC9700DoesNotPrepareWhileItTransmits(t *testing.T) {
-	r, dev, w := plugIC9700(t)
-	dev.SetFault(sim.RadioMicPTT)
-	err := r.Prepare(within(t), Tuning{437_800_000, FM}, Tuning{145_990_000, FM})
-	if !errors.Is(err, ErrTransmitting) {
-		t.Fatalf("Prepare = %v, want %v", err, ErrTransmitting)
-	}
-	wantFrames(t, w.takeSent(), "1c00")
+	synctest.Test(t, func(t *testing.T) {
+		r, dev, w := plugIC9700(t)
+		dev.SetFault(sim.RadioMicPTT)
+		err := r.Prepare(within(t), Tuning{437_800_000, FM}, Tuning{145_990_000, FM})
+		if !errors.Is(err, ErrTransmitting) {
+			t.Fatalf("Prepare = %v, want %v", err, ErrTransmitting)
+		}
+		wantFrames(t, w.takeSent(), "1c00")
+	})
 }
 
 func TestIC9700HaltOnlyEverSwitchesOff(t *testing.T) {
@@ -283,66 +292,72 @@ func TestIC9700SurvivesFaults(t *testing.T) {
 }
 
 func TestIC9700NoticesTheDial(t *testing.T) {
-	r, dev, w := plugIC9700(t)
-	ctx := within(t)
-	if err := r.Prepare(ctx, Tuning{437_800_000, FM}, Tuning{145_990_000, FM}); err != nil {
-		t.Fatal(err)
-	}
-	dev.Dial(437_812_000)
-	for end := time.Now().Add(5 * time.Second); len(w.toDriver) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the simulated radio does not announce its dial")
-		}
-	}
-	st, err := r.Status(ctx)
-	if err != nil || st.Downlink.FrequencyHz != 437_812_000 {
-		t.Fatalf("Status = %+v, %v", st, err)
-	}
-	moves := r.(Watcher).Moves()
-	if want := []Move{{FrequencyHz: 437_812_000}}; !slices.Equal(moves, want) {
-		t.Errorf("Moves = %v, want %v", moves, want)
-	}
-	if again := r.(Watcher).Moves(); len(again) != 0 {
-		t.Errorf("Moves again = %v, want none", again)
-	}
-	for i := range 40 {
-		dev.Dial(437_800_000 + int64(i))
-		if _, err := r.Status(ctx); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		r, dev, w := plugIC9700(t)
+		ctx := within(t)
+		if err := r.Prepare(ctx, Tuning{437_800_000, FM}, Tuning{145_990_000, FM}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if n := len(r.(Watcher).Moves()); n > keptMoves {
-		t.Errorf("%d moves kept, want at most %d", n, keptMoves)
-	}
+		dev.Dial(437_812_000)
+		for end := time.Now().Add(5 * time.Second); len(w.toDriver) == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the simulated radio does not announce its dial")
+			}
+		}
+		st, err := r.Status(ctx)
+		if err != nil || st.Downlink.FrequencyHz != 437_812_000 {
+			t.Fatalf("Status = %+v, %v", st, err)
+		}
+		moves := r.(Watcher).Moves()
+		if want := []Move{{FrequencyHz: 437_812_000}}; !slices.Equal(moves, want) {
+			t.Errorf("Moves = %v, want %v", moves, want)
+		}
+		if again := r.(Watcher).Moves(); len(again) != 0 {
+			t.Errorf("Moves again = %v, want none", again)
+		}
+		for i := range 40 {
+			dev.Dial(437_800_000 + int64(i))
+			if _, err := r.Status(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(r.(Watcher).Moves()); n > keptMoves {
+			t.Errorf("%d moves kept, want at most %d", n, keptMoves)
+		}
+	})
 }
 
 func TestIC9700SeesSatelliteModeFallOff(t *testing.T) {
-	r, dev, _ := plugIC9700(t)
-	ctx := within(t)
-	if err := r.Prepare(ctx, Tuning{437_800_000, FM}, Tuning{145_990_000, FM}); err != nil {
-		t.Fatal(err)
-	}
-	dev.SetFault(sim.RadioSatLost)
-	_, err := r.Tune(ctx, Uplink, 145_985_000)
-	if !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "would transmit on 437.800000 MHz") {
-		t.Fatalf("Tune = %v, want a mismatch that names the frequency in danger", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r, dev, _ := plugIC9700(t)
+		ctx := within(t)
+		if err := r.Prepare(ctx, Tuning{437_800_000, FM}, Tuning{145_990_000, FM}); err != nil {
+			t.Fatal(err)
+		}
+		dev.SetFault(sim.RadioSatLost)
+		_, err := r.Tune(ctx, Uplink, 145_985_000)
+		if !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "would transmit on 437.800000 MHz") {
+			t.Fatalf("Tune = %v, want a mismatch that names the frequency in danger", err)
+		}
+	})
 }
 
 func TestACancelledExchangeEndsAtOnce(t *testing.T) {
-	r, dev, _ := plugIC9700(t)
-	dev.SetFault(sim.RadioMute)
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(20*time.Millisecond, cancel)
-	start := time.Now()
-	_, err := r.Tune(ctx, Downlink, 145_900_000)
-	if took := time.Since(start); err == nil || took > 200*time.Millisecond {
-		t.Errorf("Tune = %v after %v, want an error at once", err, took)
-	}
-	dev.SetFault(sim.RadioHealthy)
-	if err := r.Halt(within(t)); err != nil {
-		t.Errorf("Halt after a cut-off exchange = %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r, dev, _ := plugIC9700(t)
+		dev.SetFault(sim.RadioMute)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(20*time.Millisecond, cancel)
+		start := time.Now()
+		_, err := r.Tune(ctx, Downlink, 145_900_000)
+		if took := time.Since(start); err == nil || took > 200*time.Millisecond {
+			t.Errorf("Tune = %v after %v, want an error at once", err, took)
+		}
+		dev.SetFault(sim.RadioHealthy)
+		if err := r.Halt(within(t)); err != nil {
+			t.Errorf("Halt after a cut-off exchange = %v", err)
+		}
+	})
 }
 
 // bodies are the CI-V frames between addresses and end, in hex.
