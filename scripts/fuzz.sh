@@ -22,7 +22,8 @@ while IFS=: read -r file target; do
 	fi
 	ran=$((ran + 1))
 	if [ "$status" = 0 ]; then
-		printf '  %-28s %-30s %s\n' "$package" "$target" "$(grep -o 'execs: [0-9]*' "$log" | tail -1)"
+		execs=$(grep -o 'execs: [0-9]*' "$log" | tail -1 || true)
+		printf '  %-28s %-30s %s\n' "$package" "$target" "${execs:-too short a time to begin}"
 	else
 		failed=$((failed + 1))
 		printf '  %-28s %-30s FAILED\n' "$package" "$target"
