@@ -125,6 +125,7 @@ func (k *check) all() {
 	k.timing()
 	k.hub()
 	k.access()
+	k.rotctl()
 	k.rest()
 }
 
@@ -577,6 +578,36 @@ func (k *check) access() {
 func (k *check) principal(key, p string) {
 	if !principalPattern.MatchString(p) {
 		k.bad(key, fmt.Sprintf("%s is nobody: %s", show(key), quote(p)), "write uid:1000, user:ann or group:gsd-operate")
+	}
+}
+
+// rotctl demands that nobody reaches the port from another computer: the
+// protocol knows no passwords, and whoever reaches it turns the antenna.
+func (k *check) rotctl() {
+	r := k.c.Rotctl
+	if r.Principal != "" {
+		k.principal("rotctl.principal", r.Principal)
+		if strings.HasPrefix(r.Principal, "group:") {
+			k.bad("rotctl.principal", "rotctl.principal is a group: a client has to be somebody", "write user:ann or uid:1000")
+		}
+	}
+	if r.Listen == "" || r.Unix() {
+		return
+	}
+	const fix = `give "127.0.0.1:4533", "[::1]:4533" or the absolute path of a socket; from another computer: ssh -L 4533:127.0.0.1:4533`
+	host, port, err := net.SplitHostPort(r.Listen)
+	n, perr := strconv.Atoi(port)
+	ip := net.ParseIP(host)
+	switch {
+	case err != nil, perr != nil, n < 1, n > 65535:
+		k.bad("rotctl.listen", fmt.Sprintf("rotctl.listen %s is no address with a port", quote(r.Listen)), fix)
+	case ip == nil:
+		k.bad("rotctl.listen", fmt.Sprintf("rotctl.listen has the host %s: a name can come to mean another address", quote(host)), fix)
+	case !ip.IsLoopback():
+		k.bad("rotctl.listen", fmt.Sprintf("rotctl.listen %s can be reached from other computers, and its protocol knows no passwords: anybody there could turn the antenna", quote(r.Listen)), fix)
+	}
+	if r.Principal == "" {
+		k.bad("rotctl.principal", "rotctl.listen is a TCP port and rotctl.principal is missing: over TCP the kernel does not tell who connects", "name the account whose role every local client gets, as in user:gpredict, or listen on a socket's path")
 	}
 }
 

@@ -2,7 +2,10 @@
 // and its fix. It must never write the file, print a secret, or touch a device.
 package config
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Schema is the version of station.toml that this program reads.
 const Schema = 1
@@ -29,6 +32,7 @@ type Config struct {
 	Hub        Hub         `toml:"hub"`
 	Access     Access      `toml:"access"`
 	MCP        MCP         `toml:"mcp"`
+	Rotctl     Rotctl      `toml:"rotctl"`
 	Trace      Trace       `toml:"trace"`
 	Log        Log         `toml:"log"`
 	Simulation Simulation  `toml:"simulation"`
@@ -254,6 +258,16 @@ type Budgets struct {
 type MCP struct {
 	Versions []string `toml:"versions"`
 }
+
+// Rotctl is the server for programs that speak Hamlib's rotctld protocol.
+type Rotctl struct {
+	Listen    string `toml:"listen"`    // a loopback address and port, or the path of a socket; empty: off
+	Principal string `toml:"principal"` // user:ann or uid:1000: who every client of the TCP port is
+}
+
+// Unix reports whether Listen is a socket in the file system, where the kernel
+// tells who connects.
+func (r Rotctl) Unix() bool { return strings.HasPrefix(r.Listen, "/") }
 
 // Trace is the OTLP/JSON file of traces.
 type Trace struct {
