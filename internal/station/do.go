@@ -309,16 +309,26 @@ type mover struct {
 // called once, after startMove has returned nil, when the motion is over; an
 // error means that it never began.
 func (s *Station) startMove(ctx context.Context, m mover, ended func(motionEnd)) (*motion, error) {
-	if ref := s.leases.take(m.holder, m.who, m.req.Rank, m.lost); ref != nil {
+	g, ref := s.leases.take(m.holder, m.who, m.req.Rank, m.lost)
+	if ref != nil {
 		return nil, ref
 	}
-	release := func(after time.Duration) {
-		if m.after >= 0 {
-			s.leases.release(m.holder, after)
+	// Until it is known whether this move begins, the end of another one must not
+	// take the mark away.
+	s.mu.Lock()
+	s.starting++
+	s.mu.Unlock()
+	begun := false
+	defer func() {
+		s.mu.Lock()
+		s.starting--
+		s.mu.Unlock()
+		if v, _ := s.rot.View(); !begun && v.measured && !v.moving {
+			s.stood(v.mech)
 		}
-	}
+	}()
 	if ref := s.markMoving(); ref != nil {
-		release(0)
+		g.undo()
 		return nil, ref
 	}
 	// The owner may end the motion before it has told us that it began.
@@ -327,7 +337,12 @@ func (s *Station) startMove(ctx context.Context, m mover, ended func(motionEnd))
 		accepted bool
 		end      *motionEnd
 	)
-	finish := func(e motionEnd) { release(m.after); ended(e) }
+	finish := func(e motionEnd) {
+		if m.after >= 0 {
+			g.release(m.after)
+		}
+		ended(e)
+	}
 	mo := &motion{id: m.id, kind: m.kind, req: m.req, done: func(e motionEnd) {
 		mu.Lock()
 		end = &e
@@ -346,11 +361,11 @@ func (s *Station) startMove(ctx context.Context, m mover, ended func(motionEnd))
 				err = errors.Join(err, serr)
 			}
 		}
-		release(0)
-		v, _ := s.rot.View()
-		s.stood(v.mech)
+		g.undo()
 		return nil, err
 	}
+	begun = true
+	g.keep()
 	mu.Lock()
 	accepted = true
 	e := end
@@ -410,7 +425,7 @@ func (s *Station) Stop(ctx context.Context, c Caller, reason string) StopAnswer 
 	by := fmt.Sprintf("by %s at %s", who(c), s.o.Clock.Now().Format("15:04:05Z"))
 	s.mu.Lock()
 	s.mode.Held, s.mode.HeldBy, s.mode.Since = true, by, s.o.Clock.Now()
-	mode := s.mode
+	mode := s.mode.Mode
 	end := s.stopping
 	var passID string
 	if s.pass != nil {
@@ -421,18 +436,17 @@ func (s *Station) Stop(ctx context.Context, c Caller, reason string) StopAnswer 
 	// its stop along.
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), haltTimeout)
 	defer cancel()
-	errs := make(chan error, 2)
-	n := 0
+	var rotErr, radErr error
+	var wg sync.WaitGroup
 	if s.rot != nil {
-		n++
-		go func() { errs <- s.rot.Stop(sctx, "stopped "+by) }()
+		wg.Go(func() { rotErr = s.rot.Stop(sctx, "stopped "+by) })
 	}
 	if s.rad != nil {
-		n++
-		go func() { errs <- s.rad.Halt(sctx) }()
+		wg.Go(func() { radErr = s.rad.Halt(sctx) })
 	}
-	for range n {
-		if err := <-errs; err != nil {
+	wg.Wait()
+	for _, err := range []error{rotErr, radErr} {
+		if err != nil {
 			ans.Sent = false
 			ans.Problems = append(ans.Problems, err.Error())
 		}
@@ -441,19 +455,21 @@ func (s *Station) Stop(ctx context.Context, c Caller, reason string) StopAnswer 
 	if end != nil {
 		end("stopped", string(safety.HeldAfterStop), "stopped "+by)
 	}
-	s.leases.release(s.leases.current().Holder, 0)
-	if s.rot != nil && len(ans.Problems) == 0 {
+	s.leases.clear()
+	s.queue.put(func() { // the hold, also for the next start
+		if err := s.saveMode(); err != nil {
+			s.disk(err)
+		}
+	})
+	if s.rot != nil && rotErr == nil {
 		ans.Confirmed = s.awaitStill(sctx)
 		if !ans.Confirmed {
 			ans.Problems = append(ans.Problems, "standstill has not been read back yet: read get_antenna")
 		}
 	}
-	rec := auditRecord{What: "stop", Command: ans.CommandID, Verb: VerbStop, By: author(c), Role: c.Role.String(), Detail: reason, Outcome: fmt.Sprintf("sent=%v confirmed=%v", ans.Sent, ans.Confirmed), Station: mode.Mode}
+	rec := auditRecord{What: "stop", Command: ans.CommandID, Verb: VerbStop, By: author(c), Role: c.Role.String(), Detail: reason, Outcome: fmt.Sprintf("sent=%v confirmed=%v", ans.Sent, ans.Confirmed), Station: mode}
 	s.queue.put(func() {
 		if _, err := s.o.Audit.Append(rec); err != nil {
-			s.disk(err)
-		}
-		if err := s.o.Store.Save(modeFile, mode); err != nil {
 			s.disk(err)
 		}
 	})
@@ -486,9 +502,8 @@ func (s *Station) resume(ctx context.Context, c Command) (any, error) {
 		return map[string]any{"resumed": false, "note": "the station did not hold"}, nil
 	}
 	s.mode.Held, s.mode.HeldBy = false, ""
-	mode := s.mode
 	s.mu.Unlock()
-	if err := s.o.Store.Save(modeFile, mode); err != nil {
+	if err := s.saveMode(); err != nil {
 		s.mu.Lock()
 		s.mode.Held, s.mode.HeldBy = true, was.HeldBy
 		s.mu.Unlock()
@@ -501,25 +516,35 @@ func (s *Station) resume(ctx context.Context, c Command) (any, error) {
 	return map[string]any{"resumed": true}, nil
 }
 
-// setMode changes the mode; every change stops motion first.
+// setMode changes the mode; every change stops motion first. While it lasts
+// nothing may begin to move.
 func (s *Station) setMode(ctx context.Context, c Command) (any, error) {
 	switch c.Mode {
 	case safety.ModeStandby, safety.ModeRemote, safety.ModeOnSite, safety.ModeMaint:
 	default:
-		return nil, safety.Refuse(safety.NotPermitted, "use standby, remote, local or maintenance", "mode %q cannot be set", c.Mode)
+		return nil, safety.Refuse(safety.NotPermitted, "use standby, remote, local or maintenance", "mode %q cannot be set", unit.Printable(string(c.Mode), 20))
 	}
 	s.mu.Lock()
 	was := s.mode
 	end := s.stopping
-	s.mu.Unlock()
 	if was.Mode == safety.ModeEStop {
+		s.mu.Unlock()
 		return nil, safety.Refuse(safety.EStop, "reset the emergency stop first", "the emergency stop is latched")
+	}
+	s.mode.Mode, s.mode.Why = safety.ModeStandby, "the mode changes to "+string(c.Mode)
+	s.mu.Unlock()
+	set := func(m modeState) {
+		s.mu.Lock()
+		m.Held, m.HeldBy = s.mode.Held, s.mode.HeldBy // a stop may have come meanwhile
+		s.mode = m
+		s.mu.Unlock()
 	}
 	if s.rot != nil {
 		sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), haltTimeout)
 		err := s.rot.Stop(sctx, "the mode changes to "+string(c.Mode))
 		cancel()
 		if v, _ := s.rot.View(); err != nil && v.present {
+			set(was)
 			return nil, fmt.Errorf("the mode was not changed, since motion could not be stopped: %w", err)
 		}
 	}
@@ -532,14 +557,12 @@ func (s *Station) setMode(ctx context.Context, c Command) (any, error) {
 	if c.Reason != "" {
 		next.Why += ": " + c.Reason
 	}
-	if err := s.o.Store.Save(modeFile, next); err != nil {
+	set(next)
+	if err := s.saveMode(); err != nil {
+		set(was)
 		s.disk(err)
 		return nil, fmt.Errorf("change the mode: %w", err)
 	}
-	s.mu.Lock()
-	next.Held, next.HeldBy = s.mode.Held, s.mode.HeldBy // a stop may have come meanwhile
-	s.mode = next
-	s.mu.Unlock()
 	by := author(c.Caller)
 	s.emit(event.About{Subject: "station", Correlation: c.ID, Trace: c.Caller.Trace, Author: &by}, event.ModeChanged{From: string(was.Mode), To: string(next.Mode), Reason: next.Why})
 	s.changed("health")
@@ -573,6 +596,9 @@ func (s *Station) confirmWinding() (any, error) {
 	if !v.measured {
 		return nil, safety.Refuse(safety.FeedbackStale, "check the rotator, then read get_antenna", "no position has been read yet")
 	}
+	if v.moving {
+		return nil, safety.Refuse(safety.WrapUnknown, "stop the antenna, look at the cables, then confirm", "the antenna moves: where its cables hang is not what was seen")
+	}
 	s.rot.ConfirmWinding()
 	s.stood(v.mech)
 	return map[string]any{"unwrapped_azimuth_deg": v.mech.AzDeg}, nil
@@ -595,6 +621,7 @@ func (s *Station) SessionEnded(session string) {
 	if l.Holder != session || session == "" {
 		return
 	}
+	s.leases.drop(session)                // first: a move of it that is on its way is refused then
 	if l.Until.IsZero() && s.rot != nil { // it moves
 		ctx, cancel := context.WithTimeout(context.Background(), haltTimeout)
 		defer cancel()
@@ -602,5 +629,4 @@ func (s *Station) SessionEnded(session string) {
 			s.log.Error("stop after a lost session", "error", err)
 		}
 	}
-	s.leases.release(session, 0)
 }

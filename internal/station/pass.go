@@ -108,7 +108,7 @@ func (s *Station) RunPass(ctx context.Context, job PassJob, report func(state, c
 		s.mu.Lock()
 		s.stopping, s.pass, s.observe = nil, nil, nil
 		s.mu.Unlock()
-		s.leases.release(schedulerHolder, 0)
+		s.leases.drop(schedulerHolder)
 		s.changed("schedule")
 	}()
 	if s.rot == nil {
@@ -327,16 +327,16 @@ func (r *passRun) prePoint(ctx context.Context, plan *track.Plan, req safety.Req
 		}
 		return nil
 	case <-ctx.Done():
-		r.halt("the pass was given up")
+		r.halt(r.cmd.ID, "the pass was given up")
 		return context.Cause(ctx)
 	}
 }
 
-// halt stops the antenna on a context of its own.
-func (r *passRun) halt(why string) {
+// halt stops a motion of the pass on a context of its own.
+func (r *passRun) halt(id, why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), haltTimeout)
 	defer cancel()
-	if err := r.s.rot.Stop(ctx, why); err != nil {
+	if err := r.s.rot.StopMotion(ctx, id, why); err != nil {
 		r.s.log.Error("halt of a pass", "pass", r.job.PassID, "error", err)
 	}
 }
@@ -557,6 +557,6 @@ func (r *passRun) park(ctx context.Context) {
 		outcome, _ := e.words()
 		s.emit(r.about, s.movedEvent(s.o.Park, outcome, s.o.Clock.Now().Sub(begun)))
 	case <-pctx.Done():
-		r.halt("parking took too long")
+		r.halt(r.cmd.ID, "parking took too long")
 	}
 }

@@ -84,10 +84,7 @@ type Options struct {
 	Log          hclog.Logger
 }
 
-const (
-	modeFile    = "mode.json"
-	windingFile = "winding.json"
-)
+const modeFile = "mode.json"
 
 type modeState struct {
 	Version int         `json:"version"`
@@ -96,15 +93,6 @@ type modeState struct {
 	Held    bool        `json:"held"`
 	HeldBy  string      `json:"held_by"`
 	Since   time.Time   `json:"since"`
-}
-
-type windingState struct {
-	Version int       `json:"version"`
-	AzDeg   float64   `json:"unwrapped_azimuth_deg"`
-	ElDeg   float64   `json:"elevation_deg"`
-	Moving  bool      `json:"moving"` // set before the first byte of a move, cleared when it stands
-	BootID  string    `json:"boot_id"`
-	At      time.Time `json:"at"`
 }
 
 // A Station owns the devices and decides. It is safe for concurrent use.
@@ -127,6 +115,8 @@ type Station struct {
 	pass     *passView
 	diskErr  error
 	observe  func(at time.Time, mech unit.AzEl)
+	starting int        // moves about to begin
+	saving   sync.Mutex // orders the writes of state, held over them and over nothing else
 	changed  func(thing string)
 }
 
@@ -170,7 +160,7 @@ func New(o Options) (s *Station, note string, err error) {
 	}
 	if o.Rotator != nil {
 		s.rot = newRotatorOwner(*o.Rotator, o.Clock, &s.o.Rules, rotatorHooks{
-			facts: s.facts, reading: s.reading, state: s.antennaState, fault: s.antennaFault, stood: s.stood, restore: s.restore,
+			facts: s.facts, holds: s.leases.held, reading: s.reading, state: s.antennaState, fault: s.antennaFault, stood: s.stood, restore: s.restore,
 		})
 	}
 	if o.Radio != nil {
@@ -217,6 +207,17 @@ func (s *Station) Mode() (mode safety.Mode, why string, held bool, heldBy string
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mode.Mode, s.mode.Why, s.mode.Held, s.mode.HeldBy
+}
+
+// saveMode writes the mode as it is now: a write that waited for the disk cannot
+// undo a newer one.
+func (s *Station) saveMode() error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	s.mu.Lock()
+	m := s.mode
+	s.mu.Unlock()
+	return s.o.Store.Save(modeFile, m)
 }
 
 // facts is what is true now, for the gate.
@@ -382,6 +383,7 @@ func (s *Station) reading(at time.Time, mech unit.AzEl) {
 	if f != nil {
 		f(at, mech)
 	}
+	s.remark(mech)
 	s.changed("antenna")
 }
 
@@ -393,57 +395,4 @@ func (s *Station) antennaState(from, to AntennaState, why string) {
 func (s *Station) antennaFault(code safety.Code, why string) {
 	s.emit(event.About{Subject: "antenna"}, event.AntennaFault{Code: string(code), Fault: why, Fix: "look at the mount, then an operator runs: gsd-mcp reset " + string(code)})
 	s.changed("health")
-}
-
-// stood notes where the antenna stands after a move.
-func (s *Station) stood(mech unit.AzEl) {
-	w := windingState{Version: 1, AzDeg: mech.AzDeg, ElDeg: mech.ElDeg, BootID: s.o.BootID, At: s.o.Clock.Now()}
-	s.mu.Lock()
-	s.winding, s.hasWind = w, true
-	s.mu.Unlock()
-	s.queue.put(func() {
-		if err := s.o.Store.Save(windingFile, w); err != nil {
-			s.disk(err)
-		}
-	})
-}
-
-// markMoving writes the mark that a restart looks for, before the first byte.
-func (s *Station) markMoving() *safety.Refusal {
-	v, _ := s.rot.View()
-	w := windingState{Version: 1, AzDeg: v.mech.AzDeg, ElDeg: v.mech.ElDeg, Moving: true, BootID: s.o.BootID, At: s.o.Clock.Now()}
-	if err := s.o.Store.Save(windingFile, w); err != nil {
-		s.disk(err)
-		return safety.Refuse(safety.StateNotDurable, "free disk space or replace the card, then read get_station_health", "the winding could not be written down: %v", err)
-	}
-	s.mu.Lock()
-	s.winding, s.hasWind = w, true
-	s.mu.Unlock()
-	return nil
-}
-
-// restore tells the unwrapped azimuth of the first reading after a start, and
-// whether it is known: from the controller, from the travel, or from the state
-// on disk when the antenna cannot have turned unseen by half a turn.
-func (s *Station) restore(mech unit.AzEl) (az float64, known bool) {
-	t := s.o.Rules.Travel
-	if s.o.Rotator.Absolute {
-		return mech.AzDeg, true
-	}
-	mid := (t.AzMinDeg + t.AzMaxDeg) / 2
-	if t.AzMaxDeg-t.AzMinDeg <= 360 {
-		return unit.Nearest(mech.AzDeg, mid), true
-	}
-	s.mu.Lock()
-	w, has := s.winding, s.hasWind
-	s.mu.Unlock()
-	if !has {
-		return unit.Nearest(mech.AzDeg, mid), false
-	}
-	az = unit.Nearest(mech.AzDeg, w.AzDeg)
-	if !w.Moving {
-		return az, unit.Separation(unit.AzEl{AzDeg: mech.AzDeg}, unit.AzEl{AzDeg: w.AzDeg}) <= uncommandedDeg*3
-	}
-	since := s.o.Clock.Now().Sub(w.At)
-	return az, w.BootID == s.o.BootID && since >= 0 && since.Seconds()*s.o.Rules.AzSpeedDps < windingTrust
 }
