@@ -95,7 +95,7 @@ type Port struct {
 	perByte  time.Duration
 	f        wire
 	tty      bool // false: a TCP connection
-	c        *counters
+	c        counters
 	closed   atomic.Bool
 	closeErr chan error
 
@@ -107,10 +107,6 @@ type Port struct {
 // refuses a port that another program has locked (flock, or TIOCEXCL). It does
 // not wait longer than ctx allows.
 func Open(ctx context.Context, cfg Config) (*Port, error) {
-	return openCounted(ctx, cfg, new(counters))
-}
-
-func openCounted(ctx context.Context, cfg Config, c *counters) (*Port, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -120,7 +116,7 @@ func openCounted(ctx context.Context, cfg Config, c *counters) (*Port, error) {
 	}
 	opened := make(chan result, 1)
 	go func() { // open(2) of a sick adapter can hang
-		p, err := open(ctx, cfg, c)
+		p, err := open(ctx, cfg)
 		opened <- result{p, err}
 	}()
 	var p *Port
@@ -155,9 +151,9 @@ type wire interface {
 	SetWriteDeadline(time.Time) error
 }
 
-func open(ctx context.Context, cfg Config, c *counters) (*Port, error) {
+func open(ctx context.Context, cfg Config) (*Port, error) {
 	if address, ok := tcpAddress(cfg.Path); ok {
-		return openTCP(ctx, cfg, address, c)
+		return openTCP(ctx, cfg, address)
 	}
 	real, err := filepath.EvalSymlinks(cfg.Path)
 	if err != nil {
@@ -196,7 +192,7 @@ func open(ctx context.Context, cfg Config, c *counters) (*Port, error) {
 		bits = 11
 	}
 	return &Port{
-		path: cfg.Path, identity: id, f: f, tty: true, c: c,
+		path: cfg.Path, identity: id, f: f, tty: true,
 		perByte:  time.Duration(bits) * time.Second / time.Duration(cfg.Baud),
 		closeErr: make(chan error, 1),
 	}, nil

@@ -10,7 +10,7 @@ import (
 // tripsKept is how many of the latest round trips the percentiles are made of.
 const tripsKept = 256
 
-// Stats counts what went over a wire since it was first opened.
+// Stats counts what went over a wire since it was opened.
 type Stats struct {
 	BytesIn   uint64 `json:"bytes_in"`
 	BytesOut  uint64 `json:"bytes_out"`
@@ -18,7 +18,6 @@ type Stats struct {
 	BadFrames uint64 `json:"bad_frames"` // replies that did not
 	Timeouts  uint64 `json:"timeouts"`   // reads that ended without a byte
 	Flushes   uint64 `json:"flushes"`    // output queues thrown away
-	Reopens   uint64 `json:"reopens"`
 
 	// Round trips from the end of a request to the first byte of what came
 	// back, over the latest 256; zero when there is none.
@@ -27,9 +26,9 @@ type Stats struct {
 	RoundTrip99 time.Duration `json:"round_trip_p99_ns"`
 }
 
-// counters outlive one Port: a Keeper hands the same ones to each.
+// counters are what Stats is made of.
 type counters struct {
-	bytesIn, bytesOut, frames, badFrames, timeouts, flushes, reopens atomic.Uint64
+	bytesIn, bytesOut, frames, badFrames, timeouts, flushes atomic.Uint64
 
 	mu    sync.Mutex
 	asked time.Time // end of the request that has no answer yet, or zero
@@ -80,16 +79,8 @@ func (c *counters) stats() Stats {
 	return Stats{
 		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(),
 		Frames: c.frames.Load(), BadFrames: c.badFrames.Load(),
-		Timeouts: c.timeouts.Load(), Flushes: c.flushes.Load(), Reopens: c.reopens.Load(),
+		Timeouts: c.timeouts.Load(), Flushes: c.flushes.Load(),
 		RoundTrip50: at(50), RoundTrip95: at(95), RoundTrip99: at(99),
-	}
-}
-
-func (c *counters) countFrame(good bool) {
-	if good {
-		c.frames.Add(1)
-	} else {
-		c.badFrames.Add(1)
 	}
 }
 
@@ -97,4 +88,10 @@ func (c *counters) countFrame(good bool) {
 func (p *Port) Stats() Stats { return p.c.stats() }
 
 // CountFrame counts a reply that a driver could, or could not, make sense of.
-func (p *Port) CountFrame(good bool) { p.c.countFrame(good) }
+func (p *Port) CountFrame(good bool) {
+	if good {
+		p.c.frames.Add(1)
+	} else {
+		p.c.badFrames.Add(1)
+	}
+}

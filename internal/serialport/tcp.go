@@ -19,7 +19,7 @@ func tcpAddress(path string) (address string, ok bool) {
 
 // openTCP connects. Keep-alive probes find a host that has vanished within 15 s
 // also when nothing is sent.
-func openTCP(ctx context.Context, cfg Config, address string, c *counters) (*Port, error) {
+func openTCP(ctx context.Context, cfg Config, address string) (*Port, error) {
 	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 2}}
 	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -28,7 +28,7 @@ func openTCP(ctx context.Context, cfg Config, address string, c *counters) (*Por
 		}
 		return nil, fmt.Errorf("port %s: %w", show(cfg.Path), err)
 	}
-	return &Port{path: cfg.Path, f: conn.(*net.TCPConn), c: c, closeErr: make(chan error, 1)}, nil
+	return &Port{path: cfg.Path, f: conn.(*net.TCPConn), closeErr: make(chan error, 1)}, nil
 }
 
 // discardTCP reads what is there without waiting.
