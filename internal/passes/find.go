@@ -70,6 +70,7 @@ type finder struct {
 	siteR     float64
 	siteDir   vec
 	footprint float64 // greatest central angle at which the satellite is up
+	cosWidth  float64 // cosine of that with its margin
 	motion    float64 // fastest motion of the satellite, rad/s
 	drift     float64 // fastest motion of the site and the orbit's plane, rad/s
 	fast      bool    // the satellite outruns the site
@@ -104,6 +105,7 @@ func newFinder(o *Orbit, p spot, opt Options) *finder {
 	}
 	perigee = math.Max(perigee, lowestKm)
 	f.footprint = math.Acos(math.Min(1, f.siteR*math.Cos(f.low)/apogee)) - f.low
+	f.cosWidth = math.Cos(f.footprint + footprintMg)
 	f.motion = 1.004 * math.Sqrt(mu*(2/perigee-1/math.Max(axis, perigee))) / perigee
 	f.mid = o.since(opt.From.Add(opt.To.Sub(opt.From) / 2))
 	f.theta0 = o.theta(f.mid)
@@ -200,10 +202,14 @@ func (f *finder) step(s sample) (seconds float64, fine bool) {
 	}
 	h := vec{s.pos.y*s.vel.z - s.pos.z*s.vel.y, s.pos.z*s.vel.x - s.pos.x*s.vel.z, s.pos.x*s.vel.y - s.pos.y*s.vel.x}
 	hn := h.norm()
-	sinOff := f.siteDir.dot(h) / hn // how far the site lies off the plane of the orbit
-	off := math.Asin(math.Max(-1, math.Min(1, math.Abs(sinOff))))
 	width := f.footprint + footprintMg
-	skip := (off - width) / f.drift
+	// How far the site lies off the plane of the orbit.
+	sinOff := math.Min(1, math.Abs(f.siteDir.dot(h)/hn))
+	cosOff := math.Sqrt(1 - sinOff*sinOff)
+	skip := 0.0
+	if cosOff < f.cosWidth {
+		skip = (math.Asin(sinOff) - width) / f.drift
+	}
 	// The angle that the satellite has to go to be beside the site.
 	x := f.siteDir.dot(s.pos) / r
 	t := vec{(h.y*s.pos.z - h.z*s.pos.y) / hn / r, (h.z*s.pos.x - h.x*s.pos.z) / hn / r, (h.x*s.pos.y - h.y*s.pos.x) / hn / r}
@@ -211,7 +217,6 @@ func (f *finder) step(s sample) (seconds float64, fine bool) {
 	if ahead < 0 {
 		ahead += 2 * math.Pi
 	}
-	cosOff := math.Cos(off)
 	switch {
 	case !f.fast:
 		skip = math.Max(skip, (math.Acos(math.Max(-1, math.Min(1, x)))-width)/(f.motion+f.drift))

@@ -87,9 +87,14 @@ func FindAll(ctx context.Context, sets []elements.Set, site unit.Site, opt Optio
 	type entry struct {
 		key   float64
 		norad int
+		place int // as found: makes the order one of a kind
 		pass  *Pass
 	}
-	var order []entry
+	total := 0
+	for _, a := range answers {
+		total += len(a.passes)
+	}
+	order := make([]entry, 0, total)
 	for i, a := range answers {
 		for j := range a.passes {
 			p := &a.passes[j]
@@ -97,15 +102,21 @@ func FindAll(ctx context.Context, sets []elements.Set, site unit.Site, opt Optio
 			if opt.BestFirst {
 				key = -p.MaxElDeg
 			}
-			order = append(order, entry{key, p.NoradID, p})
+			order = append(order, entry{key, p.NoradID, len(order), p})
 		}
 		if len(a.passes) == 0 {
 			r.None = append(r.None, None{sets[i].NoradID, sets[i].Label(), a.why})
 		}
 	}
 	// Passes are large: keys are sorted, and each pass moves once.
-	slices.SortStableFunc(order, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.norad, b.norad))
+	slices.SortFunc(order, func(a, b entry) int {
+		switch {
+		case a.key < b.key:
+			return -1
+		case a.key > b.key:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.norad, b.norad), cmp.Compare(a.place, b.place))
 	})
 	r.Passes = make([]Pass, len(order))
 	for i, e := range order {

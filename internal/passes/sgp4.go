@@ -101,17 +101,17 @@ func libraryLines(s elements.Set, e time.Time) (l1, l2 string, turn float64, err
 		}
 	}
 	bstar := s.BStar * dragScale(s)
-	node := column8(s.RAANDeg)
+	node := fixed8(s.RAANDeg)
 	if s.MeanMotion < deepRevsPerDay {
 		late := e.Sub(s.Epoch).Seconds()
-		node = column8(unit.Norm360(s.RAANDeg + late*spin*deg))
+		node = fixed8(unit.Norm360(s.RAANDeg + late*spin*deg))
 		got, _ := strconv.ParseFloat(strings.TrimSpace(node), 64)
 		turn = unit.Diff(got, s.RAANDeg) * rad
 	}
-	l1 = fmt.Sprintf("1 00000U 00000A   %02d%03d%s  .00000000  00000+0 %s 0  000",
-		e.Year()%100, e.YearDay(), strconv.FormatFloat(day, 'f', 8, 64)[1:], assumedPoint(bstar))
-	l2 = fmt.Sprintf("2 00000 %s %s %s %s %s %11.8f   00", column8(s.InclinationDeg), node, seven(s.Eccentricity),
-		column8(s.ArgPerigeeDeg), column8(s.MeanAnomalyDeg), s.MeanMotion)
+	l1 = "1 00000U 00000A   " + digits(e.Year()%100, 2) + digits(e.YearDay(), 3) + strconv.FormatFloat(day, 'f', 8, 64)[1:] +
+		"  .00000000  00000+0 " + assumedPoint(bstar) + " 0  000"
+	l2 = "2 00000 " + fixed8(s.InclinationDeg) + " " + node + " " + digits(min(int(math.Round(s.Eccentricity*1e7)), 9_999_999), 7) + " " +
+		fixed8(s.ArgPerigeeDeg) + " " + fixed8(s.MeanAnomalyDeg) + " " + right(strconv.FormatFloat(s.MeanMotion, 'f', 8, 64), 11) + "   00"
 	if len(l1) != 68 || len(l2) != 68 {
 		return "", "", 0, fmt.Errorf("elements of %s do not fit the columns of SGP4: %q %q", s.Label(), l1, l2)
 	}
@@ -122,18 +122,22 @@ func libraryLines(s elements.Set, e time.Time) (l1, l2 string, turn float64, err
 // a period of 225 minutes.
 const deepRevsPerDay = 6.4
 
-// column8 writes an angle with as many decimals as fit eight columns.
-func column8(deg float64) string {
+// fixed8 writes an angle with as many decimals as fit eight columns.
+func fixed8(deg float64) string {
 	decimals := 4
 	if deg < 99.99999 {
 		decimals = 5
 	}
-	return fmt.Sprintf("%8.*f", decimals, deg)
+	return right(strconv.FormatFloat(deg, 'f', decimals, 64), 8)
 }
 
-// seven writes an eccentricity as seven decimals without the point.
-func seven(e float64) string {
-	return fmt.Sprintf("%07d", min(int(math.Round(e*1e7)), 9_999_999))
+// right fills with blanks in front up to a width.
+func right(s string, width int) string { return "           "[:max(0, width-len(s))] + s }
+
+// digits writes a number with leading zeros.
+func digits(n, width int) string {
+	s := strconv.Itoa(n)
+	return "0000000"[:max(0, width-len(s))] + s
 }
 
 // assumedPoint writes B* in its eight columns. The library puts a point behind
@@ -150,7 +154,11 @@ func assumedPoint(x float64) string {
 	if e += shift; x == 0 || e < -9 {
 		return "000000+0"
 	}
-	return fmt.Sprintf("%s%s%+d", sign, strings.Replace(mantissa, ".", "", 1), e)
+	power = strconv.Itoa(e)
+	if e >= 0 {
+		power = "+" + power
+	}
+	return sign + strings.Replace(mantissa, ".", "", 1) + power
 }
 
 // dragScale is the factor that undoes fault 3: 1 for a perigee over 156 km.
