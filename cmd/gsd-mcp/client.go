@@ -37,15 +37,69 @@ func clientCmd(use, short, example string, args cobra.PositionalArgs, run func(c
 	cmd.Flags().StringVar(&f.socket, "socket", "", "the station's socket (environment GSD_SOCKET)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON document on stdout")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := dial(cmd.Context(), f.socket)
-		if err != nil {
-			return err
+		out := &counted{w: cmd.OutOrStdout()}
+		cmd.SetOut(out)
+		err := withClient(cmd, f, args, run)
+		if err != nil && f.json && out.n == 0 {
+			printFailure(out, err)
 		}
-		defer c.Close()
-		return run(cmd.Context(), c, cmd, args, f.json)
+		return err
 	}
 	return cmd
 }
+
+func withClient(cmd *cobra.Command, f clientFlags, args []string, run func(ctx context.Context, c *door.Client, cmd *cobra.Command, args []string, asJSON bool) error) error {
+	c, err := dial(cmd.Context(), f.socket)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return run(cmd.Context(), c, cmd, args, f.json)
+}
+
+// counted counts what has gone to stdout: with --json there is one document,
+// whatever happens.
+type counted struct {
+	w io.Writer
+	n int
+}
+
+// Write implements io.Writer.
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += n
+	return n, err
+}
+
+// printFailure prints the document of a command that has failed: a refusal in
+// the form that tools have, or the error and the hint.
+func printFailure(w io.Writer, err error) {
+	var no refusedError
+	if errors.As(err, &no) {
+		if b, jerr := json.Marshal(no.Refusal); jerr == nil {
+			fmt.Fprintln(w, string(b))
+			return
+		}
+	}
+	doc := struct {
+		Refused bool   `json:"refused"`
+		Error   string `json:"error"`
+		Hint    string `json:"hint,omitempty"`
+	}{Error: err.Error()}
+	var e *exitError
+	if errors.As(err, &e) {
+		doc.Hint = e.hint
+	}
+	if b, jerr := json.Marshal(doc); jerr == nil {
+		fmt.Fprintln(w, string(b))
+	}
+}
+
+// A refusedError is a refusal as the error of a command.
+type refusedError struct{ *safety.Refusal }
+
+// Error is the reason; the way out is the hint.
+func (r refusedError) Error() string { return fmt.Sprintf("refused (%s): %s", r.Code, r.Why) }
 
 func dial(ctx context.Context, socket string) (*door.Client, error) {
 	p := placeFlags{socket: socket}
@@ -97,7 +151,7 @@ func refusalError(ref *safety.Refusal, text string) error {
 	if ref.Nearest != nil {
 		hint += fmt.Sprintf("; nearest allowed: azimuth %.1f°, elevation %.1f°", ref.Nearest.AzDeg, ref.Nearest.ElDeg)
 	}
-	return fail(code, fmt.Errorf("refused (%s): %s", ref.Code, ref.Why), hint)
+	return fail(code, refusedError{ref}, hint)
 }
 
 // show prints a result: its JSON, or its sentence.
@@ -113,7 +167,7 @@ func show(w io.Writer, r *door.ToolResult, asJSON bool) {
 func toolCommand(use, short, tool string) *cobra.Command {
 	return clientCmd(use, short, "", cobra.NoArgs, func(ctx context.Context, c *door.Client, cmd *cobra.Command, _ []string, asJSON bool) error {
 		r, err := callTool(ctx, c, tool, nil)
-		if r != nil && (asJSON || err == nil) {
+		if err == nil {
 			show(cmd.OutOrStdout(), r, asJSON)
 		}
 		return err
@@ -394,13 +448,17 @@ func scheduleCmd() *cobra.Command {
 				return nil
 			}
 			var doc struct {
-				List []schedule.Entry `json:"scheduled_passes"`
+				List  []schedule.Entry `json:"scheduled_passes"`
+				Total int
 			}
 			if err := json.Unmarshal(r.JSON, &doc); err != nil {
 				return fail(exitFailed, fmt.Errorf("schedule: %w", err), "")
 			}
 			if len(doc.List) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), r.Text)
+			}
+			if more := doc.Total - len(doc.List); more > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: %d later ones are not shown: gsd-mcp call list_scheduled_passes from=TIME to=TIME\n", more)
 			}
 			for _, e := range doc.List {
 				fmt.Fprintf(cmd.OutOrStdout(), "%-30s %s-%s %3.0f° p%d %-9s %s\n", e.ID, e.AOS.UTC().Format("01-02 15:04"), e.LOS.UTC().Format("15:04Z"), e.MaxElDeg, e.Priority, e.State, e.Satellite)

@@ -22,6 +22,7 @@ func commands() []*cobra.Command {
 		toolsCmd(),
 		configCmd(),
 		passesCmd(),
+		elementsCmd(),
 		simCmd(),
 		versionCmd(),
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"sync"
 	"time"
 
@@ -13,13 +12,11 @@ import (
 
 	"gsd-mcp/internal/clock"
 	"gsd-mcp/internal/config"
-	"gsd-mcp/internal/elements"
+	"gsd-mcp/internal/elements/catalogue"
 	"gsd-mcp/internal/event"
 	"gsd-mcp/internal/health"
 	"gsd-mcp/internal/hub"
 	"gsd-mcp/internal/mcp"
-	"gsd-mcp/internal/passes"
-	"gsd-mcp/internal/safety"
 	"gsd-mcp/internal/schedule"
 	"gsd-mcp/internal/serialport"
 	"gsd-mcp/internal/sim"
@@ -40,7 +37,7 @@ type house struct {
 	bus       *event.Bus
 	watcher   *clock.Watcher
 	wind      *windWatch // nil: not fitted
-	catalogue tools.Catalogue
+	catalogue *catalogue.Catalogue
 	station   *station.Station
 	book      *schedule.Book
 	runner    *schedule.Runner
@@ -201,73 +198,6 @@ func (h *house) openState() (err error) {
 	}
 	note("outbox", rec)
 	return nil
-}
-
-// loadElements fills the catalogue: the embedded snapshot for a simulated
-// station, and the files of [elements].
-func (h *house) loadElements() error {
-	var sets []elements.Set
-	if h.clk.Simulated() {
-		sets = elements.Embedded()
-	}
-	for _, name := range h.cfg.Elements.Files {
-		data, err := os.ReadFile(name)
-		if err != nil { // a station without elements can still be stopped and pointed by hand
-			h.elementProblems = append(h.elementProblems, fmt.Sprintf("[elements] files: %v", err))
-			continue
-		}
-		r := elements.Parse(name, data)
-		for _, p := range r.Problems {
-			h.elementProblems = append(h.elementProblems, p.String())
-		}
-		sets = append(sets, r.Sets...)
-	}
-	h.catalogue = newMemoryCatalogue(sets)
-	return nil
-}
-
-// orbits answers the station from the catalogue. Orbits are kept: making one
-// costs more than a look.
-type orbits struct {
-	h  *house
-	mu sync.Mutex
-	of map[int]*passes.Orbit
-}
-
-// Orbit implements station.Orbits.
-func (o *orbits) Orbit(norad int) (*passes.Orbit, *safety.Orbit) {
-	set, ok := o.h.catalogue.Get(norad)
-	if !ok {
-		return nil, nil
-	}
-	t := set.Trust(o.h.clk.Now())
-	f := &safety.Orbit{NoradID: norad, AgeDays: t.AgeDays, MaxDays: o.h.maxAge(set)}
-	if t.Suspect {
-		f.Suspect = t.Why
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if have := o.of[norad]; have != nil && have.Set() == set {
-		return have, f
-	}
-	orbit, err := passes.New(set)
-	if err != nil {
-		f.Decayed = err.Error()
-		return nil, f
-	}
-	o.of[norad] = orbit
-	return orbit, f
-}
-
-func (h *house) maxAge(s elements.Set) float64 {
-	a := h.cfg.Elements.MaxAge
-	switch s.Class() {
-	case elements.LowLEO:
-		return a.LEOLowDays
-	case elements.LEO:
-		return a.LEODays
-	}
-	return a.OtherDays
 }
 
 func (h *house) clockChanged(c clock.Change) {

@@ -75,9 +75,7 @@ func (h *house) findings() []health.Finding {
 	if !h.clk.Simulated() {
 		out = append(out, health.ReadBoard("/").Findings()...)
 	}
-	if n := len(h.elementProblems); n > 0 {
-		out = append(out, health.Finding{Code: "ELEMENT_FILES", Severity: health.Warning, Title: "Element files", Cause: fmt.Sprintf("%d problems in the files of [elements]; the first: %s", n, h.elementProblems[0]), NextStep: "correct the file, then restart the daemon"})
-	}
+	out = append(out, h.elementFindings()...)
 	if h.hub != nil {
 		out = append(out, hubFindings(h.hub.Status())...)
 	}
@@ -142,7 +140,7 @@ func (h *house) privates() []door.Private {
 		}
 		return nil
 	}
-	return []door.Private{
+	return append(h.elementPrivates(), []door.Private{
 		{Name: "gsd/resume", Min: station.Operator, Person: true, Handle: func(ctx context.Context, c station.Caller, _ json.RawMessage) (any, error) {
 			return do(ctx, station.Command{Caller: c, Verb: station.VerbResume})
 		}},
@@ -163,5 +161,5 @@ func (h *house) privates() []door.Private {
 		{Name: "gsd/confirm-winding", Min: station.Operator, Person: true, Handle: func(ctx context.Context, c station.Caller, _ json.RawMessage) (any, error) {
 			return do(ctx, station.Command{Caller: c, Verb: station.VerbWinding})
 		}},
-	}
+	}...)
 }

@@ -45,6 +45,7 @@ func (h *house) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.watcher.Run(ctx) })
 	wg.Go(func() { h.watch(ctx) })
+	wg.Go(func() { h.refreshElements(ctx) })
 	if h.wind != nil {
 		wg.Go(func() { h.watchWind(ctx) })
 	}

@@ -208,7 +208,7 @@ func (k *kit) passFindings(now time.Time) []health.Finding {
 		}
 		out = append(out, health.Finding{Code: code, Severity: severity, Since: since, Title: title, Cause: cause, NextStep: next})
 	}
-	const refresh = "run: gsd-mcp elements refresh"
+	const refresh = "refresh the elements, or import a newer file"
 	if n := len(missing); n > 0 {
 		add(string(safety.SatelliteUnknown), health.Warning, "Elements missing", "import them", missing[0], n, time.Time{})
 	}
