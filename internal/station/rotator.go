@@ -84,6 +84,7 @@ const (
 	suspectNoise   = 3.0                    // degrees beside what the speed allows
 	deadmanPeriods = 3                      // setpoints missing in a row
 	deadmanReal    = 300 * time.Millisecond // real: the least a dead-man waits, whatever the simulated rate
+	watchReal      = time.Second            // real: the least time after which a silence or a standstill is held against the device
 	staleReal      = time.Second            // real: a wire is not faster in simulated time
 	haltTimeout    = 2 * time.Second        // real: for the stop bytes and their answer
 	startTimeout   = 3 * time.Second        // real: from asking for a move to its first byte
@@ -107,6 +108,9 @@ type motion struct {
 	from  unit.AzEl     // where the leg began
 	coast unit.AzEl     // degrees that the mount may run on from its speed then
 	begun time.Duration // station monotonic
+
+	linger time.Duration // it is not over before this long after asked
+	asked  time.Duration // when it was given its target, station monotonic
 }
 
 // way is the waypoint that the motion is going to.
@@ -122,6 +126,7 @@ type motionEnd struct {
 
 type startRequest struct {
 	m     *motion
+	renew *safety.Request // another target for m, which is under way
 	reply chan error // nil, or a *safety.Refusal, or a fault
 }
 

@@ -205,10 +205,16 @@ func (w *rotatorOwner) confirmStop(p unit.AzEl, moved bool, now time.Duration) {
 	}
 	brake := max(w.rules.AzSpeedDps, w.rules.ElSpeedDps) / w.rules.AccelDps2
 	limit := w.o.Watch.StopWithin + time.Duration(brake*float64(time.Second)) + w.stillFor()
-	if now-s.begun > limit && s.readings > 0 && s.tries > 1 && !s.latched {
+	if now-s.begun > w.patience(limit) && s.readings > 0 && s.tries > 1 && !s.latched {
 		s.latched = true
 		w.latch(safety.DeviceFault, fmt.Sprintf("the antenna still moves %.1f s after it was told to stop, %d times: use the switch at the station", (now-s.begun).Seconds(), s.tries))
 	}
+}
+
+// patience is how long to wait before the device is blamed: in simulated time a
+// busy computer makes seconds out of a moment.
+func (w *rotatorOwner) patience(d time.Duration) time.Duration {
+	return max(d, w.clk.Station(watchReal))
 }
 
 // An axisWatch is the last sign of life of a driven axis.
@@ -269,7 +275,7 @@ func (w *rotatorOwner) stalled(ctx context.Context, axes [2]axis) error {
 		}
 		// A slow mount needs longer for as many degrees.
 		within := watch.StartWithin + max(watch.StallWithin, time.Duration(4*watch.StallDeg/a.speed*float64(time.Second)))
-		if now-s.when > within {
+		if now-s.when > w.patience(within) {
 			return w.fail(ctx, safety.Stalled, fmt.Sprintf("the %s was driven towards %.1f° for %.1f s, moved %.1f° and stands at %.1f°", a.name, a.target, (now-s.when).Seconds(), moved, a.at))
 		}
 	}
@@ -297,7 +303,7 @@ func (w *rotatorOwner) onTarget(ctx context.Context, p, was unit.AzEl, dt time.D
 	if w.offSince == 0 {
 		w.offSince = now
 	}
-	if now-w.offSince < w.o.Watch.TrackErrorFor {
+	if now-w.offSince < w.patience(w.o.Watch.TrackErrorFor) {
 		return nil
 	}
 	return w.fail(ctx, safety.Stalled, fmt.Sprintf("%.1f° off the satellite for %.1f s and not on the way to it: at %v instead of %v", off, (now-w.offSince).Seconds(), w.rules.True(p), w.rules.True(w.want)))
