@@ -127,7 +127,7 @@ type motionEnd struct {
 type startRequest struct {
 	m     *motion
 	renew *safety.Request // another target for m, which is under way
-	reply chan error // nil, or a *safety.Refusal, or a fault
+	reply chan error      // nil, or a *safety.Refusal, or a fault
 }
 
 // A rotatorOwner is the one goroutine that writes to the rotator. Three inboxes
