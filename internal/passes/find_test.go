@@ -52,7 +52,7 @@ const grazing = 0.02 // degrees from the mask within which a pass may come or go
 
 func TestPassesAgreeWithSkyfield(t *testing.T) {
 	orbits, decayed, places := reference(t), decays(t), sites(t)
-	var edge, top, closest []float64
+	var edge, top, closest, apart []float64
 	searched, missed, invented := 0, 0, 0
 	for _, w := range windows(t) {
 		name := w.window["satellite"]
@@ -92,12 +92,16 @@ func TestPassesAgreeWithSkyfield(t *testing.T) {
 			default:
 				e, p, c := comparePass(t, got[i], w.passes[j])
 				edge, top, closest = append(edge, e...), append(top, p), append(closest, c)
+				apart = append(apart, elevationsApart(t, orbits[name], site, got[i], w.passes[j])...)
 				i, j = i+1, j+1
 			}
 		}
 	}
-	t.Logf("%d windows, %d passes: edges median %.2g s, 99%% %.2g s, worst %.2g s; TCA 99%% %.2g s worst %.2g s; closest worst %.2g s",
-		searched, len(top), quantile(edge, 0.5), quantile(edge, 0.99), quantile(edge, 1), quantile(top, 0.99), quantile(top, 1), quantile(closest, 1))
+	t.Logf("%d windows, %d passes: edges median %.2g s, 99%% %.2g s, worst %.2g s; TCA 99%% %.2g s worst %.2g s; closest worst %.2g s; reference elevation at our edges off by 99%% %.2g° worst %.2g°",
+		searched, len(top), quantile(edge, 0.5), quantile(edge, 0.99), quantile(edge, 1), quantile(top, 0.99), quantile(top, 1), quantile(closest, 1), quantile(apart, 0.99), quantile(apart, 1))
+	if m := quantile(apart, 1); !(m <= 0.001) {
+		t.Errorf("at a reported AOS or LOS the reference elevation is %.5f° off the threshold, want at most 0.001°", m)
+	}
 	if missed+invented > 0 {
 		t.Errorf("%d missed, %d invented", missed, invented)
 	}
@@ -107,6 +111,29 @@ func TestPassesAgreeWithSkyfield(t *testing.T) {
 	if m := quantile(edge, 0.99); !(m <= 0.020) {
 		t.Errorf("99%% AOS/LOS error %.4f s, want at most 20 ms", m)
 	}
+}
+
+// elevationsApart is how far the reference's elevation is off the threshold at
+// our AOS and LOS: at the reference's instants it is the threshold, and the
+// elevation moves alike.
+func elevationsApart(t *testing.T, o *Orbit, site unit.Site, got Pass, want row) []float64 {
+	t.Helper()
+	var apart []float64
+	for _, e := range []struct {
+		at  Event
+		key string
+		cut bool
+	}{{got.AOS, "aos_utc", got.InProgressAtStart}, {got.LOS, "los_utc", got.CutAtEnd}} {
+		if e.cut {
+			continue
+		}
+		l, err := o.Look(site, want.when(t, e.key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		apart = append(apart, math.Abs(l.ElDeg-e.at.ElDeg))
+	}
+	return apart
 }
 
 // comparePass checks one pass and returns the errors in seconds of its edges,
