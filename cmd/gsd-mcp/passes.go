@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -21,6 +23,7 @@ import (
 
 	"gsd-mcp/internal/config"
 	"gsd-mcp/internal/elements"
+	"gsd-mcp/internal/elements/catalogue"
 	"gsd-mcp/internal/passes"
 	"gsd-mcp/internal/unit"
 )
@@ -51,7 +54,7 @@ func passesCmd() *cobra.Command {
 		Long: "When satellites can be heard, from the next 24 hours on. SAT is a catalogue number or a name or a part of\n" +
 			"one; without it, the passes of every satellite in the elements come, best first.\n\n" +
 			"It needs no daemon and no configuration: without --lat and --lon it takes the site of station.toml, or that\n" +
-			"of the simulated station; without --elements those of station.toml, or the built-in snapshot.",
+			"of the simulated station; without --elements the station's own, or the built-in snapshot.",
 		Example: "  gsd-mcp passes ISS --lat 51.5 --lon -0.13 --elements amateur.txt\n" +
 			"  gsd-mcp passes --min-elevation 40 --hours 6\n" +
 			"  gsd-mcp passes 57166 --plot --svg next.svg",
@@ -265,15 +268,18 @@ func readMask(path string) (unit.Horizon, error) {
 	return h, nil
 }
 
-// findElements reads --elements, or the files of the configuration, or the
-// built-in snapshot.
+// findElements reads --elements, or the station's catalogue and the files of
+// its configuration, or the built-in snapshot.
 func (s *passSearch) findElements(stdin io.Reader, cfg *config.Config) error {
 	var files []string
 	switch {
 	case s.flags.elements != "":
 		files = []string{s.flags.elements}
-	case cfg != nil:
-		files = cfg.Elements.Files
+	default:
+		s.sets, s.source = s.stationElements()
+		if cfg != nil {
+			files = cfg.Elements.Files
+		}
 	}
 	for _, name := range files {
 		data, err := readElements(name, stdin)
@@ -283,9 +289,9 @@ func (s *passSearch) findElements(stdin io.Reader, cfg *config.Config) error {
 		r := elements.Parse(name, data)
 		s.sayProblems(r)
 		s.sets = append(s.sets, r.Sets...)
+		s.source = strings.TrimPrefix(s.source+", "+name, ", ")
 	}
-	if len(files) > 0 {
-		s.source = strings.Join(files, ", ")
+	if s.source != "" {
 		if len(s.sets) == 0 {
 			return fail(exitUsage, fmt.Errorf("%s: no usable orbital elements", unit.Printable(s.source, 200)), "see the problems above; TLE, 3LE and OMM (JSON, CSV, XML, KVN) are read")
 		}
@@ -301,6 +307,25 @@ func (s *passSearch) findElements(stdin io.Reader, cfg *config.Config) error {
 			newest.Format(time.DateOnly), age.Hours()/24, newest.Add(24*time.Hour).Format(time.DateOnly))
 	}
 	return nil
+}
+
+// stationElements reads the catalogue of the station on this computer without
+// disturbing it; none is no error.
+func (s *passSearch) stationElements() ([]elements.Set, string) {
+	path := filepath.Join(config.Paths(os.Getenv).StateDir, catalogue.FileName)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ""
+	}
+	var sets []elements.Set
+	if err == nil {
+		sets, err = catalogue.ReadFile(data)
+	}
+	if err != nil {
+		fmt.Fprintf(s.notes, "note: the station's own elements cannot be used: %v\n", err)
+		return nil, ""
+	}
+	return sets, path
 }
 
 // newestSets keeps the newest set of each satellite, by catalogue number.

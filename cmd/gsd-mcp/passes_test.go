@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"gsd-mcp/internal/elements/catalogue"
+	"gsd-mcp/internal/state"
 )
 
 const orbitsDir = "../../testdata/orbits"
@@ -24,6 +27,9 @@ const orbitsDir = "../../testdata/orbits"
 func passesRun(t *testing.T, args ...string) (out, notes string, code int) {
 	t.Helper()
 	t.Setenv("GSD_CONFIG", "")
+	if os.Getenv("GSD_STATE_DIR") == "" {
+		t.Setenv("GSD_STATE_DIR", t.TempDir())
+	}
 	var o, e bytes.Buffer
 	cmd := newRoot()
 	cmd.SetArgs(append([]string{"passes"}, args...))
@@ -315,5 +321,38 @@ func TestPassesDrawsTheSky(t *testing.T) {
 	}
 	if elements["path"] < 3 || elements["circle"] < 6 || elements["text"] < 10 || elements["script"] > 0 {
 		t.Errorf("the drawing has %v", elements)
+	}
+}
+
+func TestPassesUsesTheStationsOwnElements(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GSD_STATE_DIR", dir)
+	d, err := state.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := catalogue.Open(catalogue.Options{Store: d, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(orbitsDir, "omm", "gp.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Import(t.Context(), "gp.json", data); err != nil {
+		t.Fatal(err)
+	}
+	// The daemon holds its lock meanwhile.
+	out, notes, code := passesRun(t, "123456789", "--from", "2026-08-13", "--csv")
+	if code != 0 || !strings.Contains(out, "\n123456789-2026081") {
+		t.Errorf("exit %d, %s\n%s", code, notes, out)
+	}
+	d.Close()
+	if err := os.WriteFile(filepath.Join(dir, catalogue.FileName), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, notes, code = passesRun(t, "25544", "--from", "2026-08-13", "--csv")
+	if code != 0 || !strings.Contains(notes, "cannot be used") || !strings.Contains(out, "\n25544-2026081") {
+		t.Errorf("with a torn catalogue: exit %d, %s\n%s", code, notes, out)
 	}
 }

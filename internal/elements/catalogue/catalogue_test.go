@@ -99,6 +99,16 @@ func TestWhatIsImportedSurvivesARestartAndATornWrite(t *testing.T) {
 	}
 	d.Close()
 
+	data, err := os.ReadFile(filepath.Join(dir, FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sets, err := ReadFile(data); err != nil || len(sets) != 36 {
+		t.Errorf("ReadFile gives %d sets, %v; want 36", len(sets), err)
+	}
+	if _, err := ReadFile(data[:len(data)/2]); err == nil {
+		t.Error("ReadFile took half a file")
+	}
 	d = store(t, dir)
 	if got := len(open(t, Options{Store: d}).All()); got != 36 {
 		t.Errorf("after a restart %d sets, want 36", got)
@@ -107,10 +117,6 @@ func TestWhatIsImportedSurvivesARestartAndATornWrite(t *testing.T) {
 
 	// A power cut in the middle of the file: the version before it counts.
 	path := filepath.Join(dir, setsName)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := os.WriteFile(path, data[:len(data)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
