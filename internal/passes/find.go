@@ -607,6 +607,11 @@ func (f *finder) pass(s stay, opt Options, ends bool) Pass {
 	if t := set.Trust(p.TCA.Time); t.Why != "" {
 		p.Warnings = append(p.Warnings, t.Why)
 	}
+	if opt.Warn != nil {
+		if w := opt.Warn(set.NoradID); w != "" {
+			p.Warnings = append(p.Warnings, w)
+		}
+	}
 	if !opt.Now.IsZero() && p.LOS.Time.Before(opt.Now) {
 		p.Warnings = append(p.Warnings, "the pass is over")
 	}

@@ -253,3 +253,20 @@ func TestACancelledSearchStops(t *testing.T) {
 		t.Error("no error from a cancelled search")
 	}
 }
+
+func TestWarningsReachEveryPass(t *testing.T) {
+	o := reference(t)["ISS (ZARYA)"]
+	from := o.set.Epoch.Add(48 * time.Hour)
+	found, _, err := Find(t.Context(), o, unit.Site{LatDeg: 51.5}, Options{
+		From: from, To: from.Add(24 * time.Hour), Now: from.Add(100 * time.Hour),
+		Warn: func(norad int) string { return "held " + o.set.Name },
+	})
+	if err != nil || len(found) == 0 {
+		t.Fatal(found, err)
+	}
+	for _, p := range found {
+		if len(p.Warnings) != 3 || p.Warnings[0] == "" || p.Warnings[1] != "held ISS (ZARYA)" || p.Warnings[2] != "the pass is over" {
+			t.Errorf("%s: warnings %q, want age, held and over", p.ID, p.Warnings)
+		}
+	}
+}

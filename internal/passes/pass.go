@@ -272,6 +272,10 @@ type Options struct {
 	// Refraction lifts every elevation that is compared with the horizon by
 	// Refraction; reported elevations stay geometric.
 	Refraction bool
+	// Warn, when set, gives a sentence to add to the warnings of a satellite's
+	// passes, "" for none: that its newest elements are held back, say. It may
+	// be called from several goroutines.
+	Warn func(noradID int) string
 	// BestFirst orders the answer of FindAll by highest elevation.
 	BestFirst bool
 	// Now, when set, gives a warning with every pass that is over.
