@@ -94,11 +94,12 @@ func newFinder(o *Orbit, p spot, opt Options) *finder {
 	f.siteDir = vec{p.at.x / f.siteR, p.at.y / f.siteR, p.at.z / f.siteR}
 
 	s := o.set
-	a := o.drag.km
+	// Drag takes something off from the epoch to the end of the window, and a
+	// negative drag term adds something; short-period terms are under 15 km; Moon
+	// and Sun change an eccentricity.
+	first, last := o.drag.axis(o.since(opt.From)), o.drag.axis(o.since(opt.To))
+	a, axis := max(o.drag.km, first, last), min(o.drag.km, first, last)
 	apogee := a*(1+s.Eccentricity)*1.005 + 30
-	// Drag may have taken something off by the end of the window; short-period
-	// terms are under 15 km; Moon and Sun change an eccentricity.
-	axis := math.Min(a, math.Min(o.drag.axis(o.since(opt.From)), o.drag.axis(o.since(opt.To))))
 	perigee := axis*(1-s.Eccentricity) - 20
 	if s.MeanMotion < deepRevsPerDay {
 		perigee = perigee*0.995 - 10
@@ -349,7 +350,7 @@ func (f *finder) scan(ctx context.Context, from, to float64) []stay {
 		}
 		cur = next
 	}
-	if open != nil {
+	if open != nil && !f.failed { // after a failure the last sample is no place
 		finish(cur, true)
 	}
 	return stays
