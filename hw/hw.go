@@ -102,10 +102,11 @@ func Find(kind, name string) (Profile, error) {
 // An UnknownError says that there is no profile of that name.
 type UnknownError struct{ Kind, Name string }
 
-// Error names the likeliest profile of the kind, or else all of them.
+// Error names the likeliest profile of the kind.
 func (e *UnknownError) Error() string {
-	if best := spell.Nearest(e.Name, Names(e.Kind)); best != "" {
+	names := Names(e.Kind)
+	if best := spell.Nearest(e.Name, names); best != "" {
 		return fmt.Sprintf("there is no %s profile %.40q; did you mean %s?", e.Kind, e.Name, best)
 	}
-	return fmt.Sprintf("there is no %s profile %.40q; there are %s", e.Kind, e.Name, strings.Join(Names(e.Kind), ", "))
+	return fmt.Sprintf("there is no %s profile %.40q among the %d", e.Kind, e.Name, len(names))
 }

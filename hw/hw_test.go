@@ -50,7 +50,7 @@ func TestAnUnknownProfileIsAnsweredWithTheNearest(t *testing.T) {
 	}{
 		{Rotator, "yaesu-g5500-gs323b", "did you mean yaesu-g5500-gs232b?"},
 		{Rotator, "satnogs", "did you mean satnogs-v3?"},
-		{Rotator, "icom-ic9700", "there are generic-easycomm2, satnogs-v3"},
+		{Rotator, "icom-ic9700", "there is no rotator profile \"icom-ic9700\" among the "},
 		{Radio, "ic9700", "there is no radio profile"},
 		{Radio, "IC-9700", "there is no radio profile"},
 		{Radio, "icom-9700", "did you mean icom-ic9700?"},

@@ -206,13 +206,27 @@ func (k *check) keepOuts() {
 	}
 }
 
-func (k *check) port(at, port string, baud int) {
+// tcpPort begins a port that is a device server on the network.
+const tcpPort = "tcp://"
+
+// port checks the port of a device; network is whether its protocol exists over
+// TCP only.
+func (k *check) port(at, port string, baud int, network bool) {
 	switch {
 	case port == "":
 		k.bad(at+".port", at+".port is missing", "give the port, best as /dev/serial/by-id/...; list them with: gsd-mcp devices")
+	case strings.HasPrefix(port, tcpPort):
+		host, number, err := net.SplitHostPort(strings.TrimPrefix(port, tcpPort))
+		if n, nerr := strconv.Atoi(number); err != nil || nerr != nil || n < 1 || n > 65535 || host == "" || unit.Printable(host, 255) != host {
+			k.bad(at+".port", fmt.Sprintf("%s.port is %s, which is no host with a port", at, quote(port)), "give tcp://127.0.0.1:4533, or the address of the device server")
+		} else if !loopback(host) {
+			k.warn(at+".port", fmt.Sprintf("%s.port is %s on the network: such servers know no passwords, so whoever reaches it drives the device past every rule of this station", at, quote(port)), "keep it on a network of its own, or reach it through ssh -L")
+		}
+	case network && port != SimPort:
+		k.bad(at+".port", fmt.Sprintf("%s.port is %s, and this driver speaks to a server over TCP", at, quote(port)), "give the server, like tcp://127.0.0.1:4533")
 	case port == SimPort, strings.HasPrefix(port, "/dev/serial/by-"), strings.HasPrefix(port, "/dev/gsd-"), strings.HasPrefix(port, "/dev/pts/"):
 	case !filepath.IsAbs(port):
-		k.bad(at+".port", fmt.Sprintf("%s.port is %s, not an absolute path", at, quote(port)), `give a path like /dev/serial/by-id/..., or "sim" for a simulated device`)
+		k.bad(at+".port", fmt.Sprintf("%s.port is %s, not an absolute path", at, quote(port)), `give a path like /dev/serial/by-id/..., tcp://host:port of a device server, or "sim" for a simulated device`)
 	case strings.HasPrefix(port, "/dev/ttyUSB"), strings.HasPrefix(port, "/dev/ttyACM"):
 		k.warn(at+".port", fmt.Sprintf("%s.port is %s, a name that another device may have after the next start", at, quote(port)), "use its link in /dev/serial/by-id")
 	}
@@ -228,14 +242,15 @@ func (k *check) rotator() {
 			k.bad("rotator.driver", "rotator.driver is missing", `give a profile, or the driver of the controller's protocol, like driver = "easycomm2"`)
 		}
 	} else {
-		if _, err := rotator.Lookup(r.Driver); err != nil {
+		d, err := rotator.Lookup(r.Driver)
+		if err != nil {
 			var names []string
 			for _, d := range rotator.Drivers() {
 				names = append(names, d.Name)
 			}
 			k.unknown("rotator.driver", r.Driver, names)
 		}
-		k.port("rotator", r.Port, r.Baud)
+		k.port("rotator", r.Port, r.Baud, err == nil && d.Baud == 0)
 	}
 	n := len(k.problems)
 	k.within("rotator.offset_azimuth_deg", r.OffsetAzimuthDeg, -360, 360, "°")
@@ -337,17 +352,19 @@ func (k *check) radios() {
 		k.bad("radio[3]", fmt.Sprintf("there are %d radios, more than 2", len(k.c.Radio)), "keep one for the downlink and one for the uplink")
 	}
 	for i, r := range k.c.Radio {
-		at := fmt.Sprintf("radio[%d]", i+1)
+		at, network := fmt.Sprintf("radio[%d]", i+1), false
 		if r.Driver == "" {
 			k.bad(at+".driver", at+".driver is missing", `give a profile, like profile = "icom-ic9700"`)
-		} else if _, err := radio.Lookup(r.Driver); err != nil {
+		} else if m, err := radio.Lookup(r.Driver); err == nil {
+			network = m.Baud == 0
+		} else {
 			var names []string
 			for _, m := range radio.Models() {
 				names = append(names, m.Name)
 			}
 			k.unknown(at+".driver", r.Driver, names)
 		}
-		k.port(at, r.Port, r.Baud)
+		k.port(at, r.Port, r.Baud, network)
 		k.choice(at+".role", r.Role, "both", "downlink", "uplink")
 		k.choice(at+".keying_line", r.KeyingLine, "none", "rts", "dtr")
 		k.whole(at+".address", r.Address, 0, 0xdf, "")
