@@ -3,6 +3,8 @@ package hw_test
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -224,6 +226,71 @@ func TestAValueWithoutSourceIsFound(t *testing.T) {
 		m := number.FindStringSubmatch(line)
 		if m == nil || source.MatchString(m[3]) != want {
 			t.Errorf("%s: %q, want a source: %v", line, m, want)
+		}
+	}
+}
+
+// The diff in README.md is the driver as it is, not as it once was.
+func TestTheReadmeShowsTheSmallestDriver(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, diff, ok := strings.Cut(string(readme), "```diff\n")
+	diff, _, end := strings.Cut(diff, "```\n")
+	if !ok || !end {
+		t.Fatal("README.md has no diff")
+	}
+	added := map[string]string{}
+	var file string
+	for line := range strings.Lines(diff) {
+		if name, ok := strings.CutPrefix(line, "+++ b/"); ok {
+			file = strings.TrimSpace(name)
+		} else if rest, ok := strings.CutPrefix(line, "+"); ok && file != "" {
+			added[file] += rest
+		}
+	}
+	if len(added) != 3 {
+		t.Errorf("the diff touches %d files, want 3", len(added))
+	}
+	for file, want := range added {
+		text, err := os.ReadFile(filepath.Join("..", file))
+		if err != nil {
+			t.Error(err)
+		} else if file == "internal/rotator/table.go" && !strings.Contains(string(text), want) || file != "internal/rotator/table.go" && string(text) != want {
+			t.Errorf("README.md shows another %s than there is:\n%s", file, want)
+		}
+	}
+}
+
+// README.md names every profile, in full or by the end of its name.
+func TestTheReadmeNamesEveryRotatorProfile(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(readme), "## Which profile")
+	table, _, _ = strings.Cut(table, "\n## ")
+	named := map[string]bool{"sim": true}
+	var stem string
+	for _, m := range regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(table, -1) {
+		name := m[1]
+		if strings.HasPrefix(name, "-") {
+			name = stem + name
+		} else if i := strings.LastIndex(name, "-"); i > 0 {
+			stem = name[:i]
+		}
+		named[name] = true
+	}
+	for _, name := range hw.Names(hw.RotatorKind) {
+		if !named[name] {
+			t.Errorf("README.md does not name the profile %s", name)
+		}
+		delete(named, name)
+	}
+	for name := range named {
+		if _, err := hw.Radio(name); err != nil {
+			t.Errorf("README.md names %s, which is no profile", name)
 		}
 	}
 }
