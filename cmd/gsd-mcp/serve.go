@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gsd-mcp/internal/clock"
 	"gsd-mcp/internal/config"
 	"gsd-mcp/internal/door"
 	"gsd-mcp/internal/state"
@@ -64,6 +65,9 @@ func (f *timeFlags) apply(c *config.Simulation) error {
 		return err
 	}
 	if f.rate != 0 {
+		if !(1 <= f.rate && f.rate <= clock.MaxRate) {
+			return fail(exitUsage, fmt.Errorf("--sim-rate %v is outside 1..%d", f.rate, clock.MaxRate), "")
+		}
 		c.Rate = f.rate
 	}
 	return nil
