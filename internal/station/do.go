@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type Command struct {
 	Reason string                                 // mode, reset
 	Fault  safety.Code                            // reset
 	Safety bool                                   // an automatic safety action: it takes the lease from anyone
+	Stream bool                                   // point: the session sends targets without end; those that follow soon are one command
 	Apply  func(ctx context.Context) (any, error) // schedule, cancel: the effect; a *safety.Refusal is a refusal
 }
 
@@ -120,6 +122,9 @@ func (s *Station) Do(ctx context.Context, c Command) Result {
 		return no(safety.Refuse(safety.IdempotencyMismatch, "use a shorter key", "the idempotency key has %d characters, at most %d are kept", len(c.Key), maxKeyLen))
 	}
 	hash := hashArgs(c.Verb, c.Args)
+	if c.Stream {
+		hash = c.ID // going there and back is no repeat
+	}
 	if rule.sort != "" {
 		first, ref := s.guards.repeated(c.Caller.UID, c.Verb, c.Key, hash)
 		if ref != nil {
@@ -128,7 +133,7 @@ func (s *Station) Do(ctx context.Context, c Command) Result {
 		if first != nil && (c.Key != "" || s.still(first, c.Verb)) {
 			return Result{CommandID: first.ID, Data: first.Data, Repeated: true}
 		}
-		if c.Caller.Agent {
+		if c.Caller.Agent && !c.Stream {
 			limit := s.o.AgentBudget.Moves
 			if rule.sort == "bookings" {
 				limit = s.o.AgentBudget.Bookings
@@ -157,6 +162,19 @@ func (s *Station) Do(ctx context.Context, c Command) Result {
 		}
 	} else if s.o.ReadOnly {
 		return no(safety.Refuse(safety.ReadOnly, "use a station that may write", "this station is read-only"))
+	}
+	if c.Stream {
+		if r, joined := s.renew(ctx, c, req); joined {
+			return r
+		}
+		if s.there(*c.Target) {
+			return answered(moveAnswer(c.ID, *c.Target, 0), true)
+		}
+		if c.Caller.Agent { // once for all its targets
+			if ref := s.guards.spend(c.Caller.UID, rule.sort, s.o.AgentBudget.Moves); ref != nil {
+				return no(ref)
+			}
+		}
 	}
 	seq, ref := s.intent(c) // step 5
 	if ref != nil {
@@ -260,10 +278,18 @@ func (s *Station) moveTo(ctx context.Context, c Command, seq uint64, req safety.
 	if ref != nil {
 		return nil, ref
 	}
-	target := *req.Target
-	_, err := s.startMove(ctx, mover{id: c.ID, holder: c.Caller.Session, who: who(c.Caller), kind: kind, req: req, after: leaseAfter}, func(e motionEnd) {
+	m := &manual{id: c.ID, uid: c.Caller.UID, session: c.Caller.Session, stream: c.Stream, target: *req.Target, targets: 1}
+	mv := mover{id: c.ID, holder: c.Caller.Session, who: who(c.Caller), kind: kind, req: req, after: leaseAfter}
+	if c.Stream {
+		mv.linger = streamGap
+	}
+	mo, err := s.startMove(ctx, mv, func(e motionEnd) {
 		outcome, detail := e.words()
 		took := s.o.Clock.Now().Sub(begun)
+		target, targets := s.manualOver(m)
+		if targets > 1 {
+			detail = strings.TrimPrefix(fmt.Sprintf("%s; %d targets, the last one %v", detail, targets, target), "; ")
+		}
 		s.result(c, seq, outcome, detail, took)
 		by := author(c.Caller)
 		s.emit(event.About{Subject: "command/" + c.ID, Correlation: c.ID, Trace: c.Caller.Trace, Author: &by},
@@ -272,7 +298,14 @@ func (s *Station) moveTo(ctx context.Context, c Command, seq uint64, req safety.
 	if err != nil {
 		return nil, err
 	}
-	return MoveAnswer{CommandID: c.ID, Target: target, ExpectedS: route.Time.Seconds(), Follow: "station://antenna"}, nil
+	s.mu.Lock()
+	m.motion, s.manual = mo, m
+	s.mu.Unlock()
+	return moveAnswer(c.ID, *req.Target, route.Time), nil
+}
+
+func moveAnswer(id string, target unit.AzEl, expected time.Duration) MoveAnswer {
+	return MoveAnswer{CommandID: id, Target: target, ExpectedS: expected.Seconds(), Follow: "station://antenna"}
 }
 
 func (s *Station) movedEvent(target unit.AzEl, outcome string, took time.Duration) event.AntennaMoved {
@@ -303,6 +336,7 @@ type mover struct {
 	req             safety.Request
 	lost            func(to string) // somebody of a higher rank took the lease
 	after           time.Duration   // how long the lease outlives the move; negative: it is kept
+	linger          time.Duration   // the move is not over before this long after its last target
 }
 
 // startMove takes the lease, writes the mark and starts the motion. ended is
@@ -343,7 +377,7 @@ func (s *Station) startMove(ctx context.Context, m mover, ended func(motionEnd))
 		}
 		ended(e)
 	}
-	mo := &motion{id: m.id, kind: m.kind, req: m.req, done: func(e motionEnd) {
+	mo := &motion{id: m.id, kind: m.kind, req: m.req, linger: m.linger, done: func(e motionEnd) {
 		mu.Lock()
 		end = &e
 		now := accepted

@@ -14,6 +14,9 @@ import (
 // begin admits a motion: the gate once more on fresh facts, then the first
 // target.
 func (w *rotatorOwner) begin(ctx context.Context, r startRequest) error {
+	if r.renew != nil {
+		return w.renewed(ctx, r)
+	}
 	m := r.m
 	if w.ending {
 		r.reply <- safety.Refuse(safety.DeviceAbsent, "wait until the station is up again", "the station is ending")
@@ -30,16 +33,22 @@ func (w *rotatorOwner) begin(ctx context.Context, r startRequest) error {
 	w.endMotion(motionEnd{Stopped: "replaced by another move"})
 	w.abortTrack(errors.New("another move took the antenna"))
 	m.req.Already = true
-	m.route, m.leg, m.begun = route, 0, w.mono()
+	m.route, m.leg, m.begun, m.asked = route, 0, w.mono(), w.mono()
 	w.move, w.stop = m, nil
 	w.legBegins()
 	tgt := w.rules.True(route.Target())
 	w.mu.Lock()
 	w.view.target, w.view.motionID, w.view.lastMotion, w.view.moving = &tgt, m.id, m.id, true
 	w.mu.Unlock()
+	return w.setOut(ctx, r)
+}
+
+// setOut sends the first target of a motion that has begun, or got another
+// target, and tells whoever asked how that went.
+func (w *rotatorOwner) setOut(ctx context.Context, r startRequest) error {
 	err := w.advance(ctx)
 	if err == nil {
-		w.setState(m.kind, "")
+		w.setState(r.m.kind, "")
 		r.reply <- nil
 		return nil
 	}
@@ -130,7 +139,7 @@ func (w *rotatorOwner) progressed(ctx context.Context, p unit.AzEl) error {
 	final := m.leg+1 == len(m.route.Waypoints)
 	switch {
 	case there && final:
-		if w.standing() {
+		if w.standing() && w.mono()-m.asked >= m.linger {
 			w.arrived(p)
 		}
 		return nil

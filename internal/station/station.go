@@ -113,6 +113,8 @@ type Station struct {
 	sun      *unit.AzEl
 	stopping func(state, code, reason string) // ends the pass that runs
 	pass     *passView
+	manual   *manual // the last one, under way or over
+	told     map[toldKey]told
 	diskErr  error
 	observe  func(at time.Time, mech unit.AzEl)
 	starting int        // moves about to begin
@@ -356,6 +358,12 @@ func (s *Station) result(c Command, seq uint64, outcome, detail string, took tim
 
 // refused writes and publishes a refusal.
 func (s *Station) refused(c Command, ref *safety.Refusal) {
+	if c.Stream {
+		var now bool
+		if ref, now = s.tell(c.Caller.UID, ref); !now {
+			return
+		}
+	}
 	mode, _, _, _ := s.Mode()
 	rec := auditRecord{What: "refused", Command: c.ID, Verb: c.Verb, By: author(c.Caller), Role: c.Caller.Role.String(), Args: c.Args, Code: ref.Code, Detail: ref.Why, Station: mode}
 	s.queue.put(func() {
