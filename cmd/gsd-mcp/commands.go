@@ -23,6 +23,8 @@ func commands() []*cobra.Command {
 		configCmd(),
 		passesCmd(),
 		elementsCmd(),
+		eventsCmd(),
+		hubCmd(),
 		simCmd(),
 		versionCmd(),
 	}

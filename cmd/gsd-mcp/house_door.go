@@ -140,7 +140,7 @@ func (h *house) privates() []door.Private {
 		}
 		return nil
 	}
-	return append(h.elementPrivates(), []door.Private{
+	return append(append(h.elementPrivates(), h.hubPrivates()...), []door.Private{
 		{Name: "gsd/resume", Min: station.Operator, Person: true, Handle: func(ctx context.Context, c station.Caller, _ json.RawMessage) (any, error) {
 			return do(ctx, station.Command{Caller: c, Verb: station.VerbResume})
 		}},

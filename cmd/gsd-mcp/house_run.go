@@ -14,6 +14,7 @@ import (
 const (
 	aliveEvery = time.Minute      // station time
 	diskEvery  = 30 * time.Second // real
+	diskAgain  = 3 * time.Second  // real: while nothing can be written, and so nothing moves
 )
 
 // Run runs the station until ctx ends: devices, schedule, clock watch, hub. It
@@ -46,6 +47,7 @@ func (h *house) Run(ctx context.Context) {
 	wg.Go(func() { h.watcher.Run(ctx) })
 	wg.Go(func() { h.watch(ctx) })
 	wg.Go(func() { h.refreshElements(ctx) })
+	wg.Go(func() { h.announceEvents(ctx) })
 	if h.wind != nil {
 		wg.Go(func() { h.watchWind(ctx) })
 	}
@@ -84,8 +86,6 @@ func (h *house) markAlive(clean bool) {
 
 // watch looks at the disk, tells health and publishes the retained states.
 func (h *house) watch(ctx context.Context) {
-	disk := time.NewTicker(diskEvery)
-	defer disk.Stop()
 	last := health.Verdict("")
 	lastAlive := h.clk.Now()
 	for {
@@ -108,10 +108,14 @@ func (h *house) watch(ctx context.Context) {
 			last = r.Verdict
 			h.updated("health")
 		}
+		wait := diskEvery
+		if h.station.Condition().DiskErr != nil {
+			wait = diskAgain
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-disk.C:
+		case <-time.After(wait):
 		}
 	}
 }

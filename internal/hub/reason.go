@@ -171,3 +171,7 @@ func advice(reason string) string {
 	}
 	return ""
 }
+
+// NeedsAPerson reports whether a reason of a FleetReport or of the health block
+// will not go away by itself.
+func NeedsAPerson(reason string) bool { return slow(reason) }
