@@ -27,7 +27,7 @@ func (h *house) buildServer(simulated bool) {
 		ContractVersion: tools.ContractVersion, Log: func(msg string, kv ...any) { h.log.Warn(msg, kv...) }})
 	mask, _ := h.cfg.Mask() // was checked
 	d := tools.Deps{Station: h.station, Book: h.book, Catalogue: h.catalogue, Bus: h.bus, StationID: h.cfg.Station.ID, Name: h.cfg.Station.Name, Horizon: mask,
-		Findings: h.findings, Config: func() any { return h.cfg.Redacted() }, Frequency: h.frequency}
+		Findings: h.findings, Config: func() any { return h.cfg.Redacted() }, Frequency: h.frequency, Held: h.heldBack}
 	if h.hub != nil {
 		d.Hub = func() any { return h.hub.Status() }
 	}

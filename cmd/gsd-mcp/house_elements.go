@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,6 +87,15 @@ func (h *house) refreshElements(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		h.log.Error("elements are not refreshed any more", "error", err)
 	}
+}
+
+// heldBack warns of predictions from elements that newer ones contradict.
+func (h *house) heldBack(norad int) string {
+	held, ok := h.catalogue.Held(norad)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("newer elements (epoch %s) contradict these and are held back: %s", held.Set.Epoch.UTC().Format(time.RFC3339), strings.Join(held.Why, "; "))
 }
 
 // elementFindings says what of the catalogue and its sources somebody should

@@ -177,7 +177,7 @@ type Satellite struct {
 
 // Elements says where orbital elements come from and how old they may be.
 type Elements struct {
-	Sources  []string `toml:"sources"` // https URLs, first that answers wins
+	Sources  []string `toml:"sources"` // https URLs; each is asked for itself
 	Files    []string `toml:"files"`   // read at start and when they change
 	RefreshH float64  `toml:"refresh_h"`
 	MaxAge   MaxAge   `toml:"max_age"`

@@ -24,7 +24,7 @@ func Default() Config {
 			IdentifyEveryS:  600,
 		},
 		Elements: Elements{
-			Sources:  []string{"https://celestrak.org/NORAD/elements/gp.php?GROUP=amateur&FORMAT=tle"},
+			Sources:  []string{"https://celestrak.org/NORAD/elements/gp.php?GROUP=amateur&FORMAT=json"},
 			RefreshH: 12,
 			MaxAge:   MaxAge{LEOLowDays: 3, LEODays: 7, OtherDays: 14},
 		},

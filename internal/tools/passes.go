@@ -142,7 +142,7 @@ func (k *kit) predict(ctx context.Context, norad int, from, to time.Time, minEl 
 	if err != nil {
 		return nil, []passes.None{{NoradID: norad, Satellite: set.Name, Why: passes.WhyPropagation}}, nil, nil
 	}
-	found, why, err := passes.Find(ctx, o, k.Station.Site(), passes.Options{From: from, To: to, Horizon: k.Horizon, MinElevationDeg: minEl, Now: k.Station.Clock().Now()})
+	found, why, err := passes.Find(ctx, o, k.Station.Site(), passes.Options{From: from, To: to, Horizon: k.Horizon, MinElevationDeg: minEl, Now: k.Station.Clock().Now(), Warn: k.Held})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -242,7 +242,7 @@ func (k *kit) listVisible(ctx context.Context, c *mcp.Call) (*mcp.Result, error)
 	}
 	now := k.Station.Clock().Now()
 	res, err := passes.FindAll(ctx, k.Catalogue.All(), k.Station.Site(),
-		passes.Options{From: now, To: now.Add(time.Duration(a.Hours) * time.Hour), Horizon: k.Horizon, MinElevationDeg: a.MinEl, Now: now},
+		passes.Options{From: now, To: now.Add(time.Duration(a.Hours) * time.Hour), Horizon: k.Horizon, MinElevationDeg: a.MinEl, Now: now, Warn: k.Held},
 		func(done, total int) { c.Progress(float64(done), float64(total), "searching passes") })
 	if err != nil {
 		return nil, err

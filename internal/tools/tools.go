@@ -47,9 +47,10 @@ type Deps struct {
 	StationID string
 	Name      string
 	Horizon   unit.Horizon
-	Findings  func() []health.Finding // of the computer, the disk, the hub
-	Hub       func() any              // health block of the hub and the outbox; nil: no hub
-	Config    func() any              // redacted configuration
+	Findings  func() []health.Finding  // of the computer, the disk, the hub
+	Hub       func() any               // health block of the hub and the outbox; nil: no hub
+	Config    func() any               // redacted configuration
+	Held      func(noradID int) string // a warning about elements that are held back, "" for none; may be nil
 	Frequency func(noradID int) (down, up Channel)
 }
 
