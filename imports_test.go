@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 	"internal/peers":              {},
 	"internal/radio":              {"internal/spell", "internal/unit"},
 	"internal/rotator":            {"internal/spell", "internal/unit"},
+	"internal/rotctl":             {"internal/safety", "internal/station", "internal/unit"},
 	"internal/safety":             {"internal/unit"},
 	"internal/schedule":           {"internal/clock", "internal/event", "internal/passes", "internal/safety", "internal/state", "internal/track", "internal/unit"},
 	"internal/serialport":         {"internal/clock", "internal/unit"},

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"gsd-mcp/internal/clock"
 	"gsd-mcp/internal/config"
+	"gsd-mcp/internal/door"
 	"gsd-mcp/internal/elements/catalogue"
 	"gsd-mcp/internal/event"
 	"gsd-mcp/internal/health"
@@ -50,8 +52,14 @@ type house struct {
 
 	elementProblems []string // of the files of [elements]
 
+	look chan struct{} // something about the health has changed: look again now
+
 	mu   sync.Mutex
 	disk health.Disk
+
+	rotctlErr error // why rotctl's clients cannot connect
+
+	rights atomic.Pointer[door.Policy] // who may do what now; nil before there is a door
 }
 
 // A simDevice is a simulated device inside the process.
@@ -73,7 +81,7 @@ type houseOptions struct {
 // openHouse puts the house together. It opens the state directory and takes its
 // lock, and touches no device: Run does.
 func openHouse(o houseOptions) (*house, error) {
-	h := &house{cfg: o.Config, log: o.Log}
+	h := &house{cfg: o.Config, log: o.Log, look: make(chan struct{}, 1)}
 	if err := h.open(o); err != nil {
 		h.close()
 		return nil, err

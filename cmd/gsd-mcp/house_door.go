@@ -61,6 +61,12 @@ func (h *house) updated(thing string) {
 	if h.server != nil {
 		h.server.ResourceUpdated("station://" + thing)
 	}
+	if thing == "health" {
+		select {
+		case h.look <- struct{}{}:
+		default: // it will look anyhow
+		}
+	}
 }
 
 // findings are those of the computer, the disk and the hub.
@@ -76,6 +82,7 @@ func (h *house) findings() []health.Finding {
 		out = append(out, health.ReadBoard("/").Findings()...)
 	}
 	out = append(out, h.elementFindings()...)
+	out = append(out, h.rotctlFindings()...)
 	if h.hub != nil {
 		out = append(out, hubFindings(h.hub.Status())...)
 	}
@@ -94,6 +101,7 @@ func (h *house) newDoor() (*door.Door, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.rights.Store(policy)
 	privates, err := door.NewPrivates(h.privates()...)
 	if err != nil {
 		return nil, err

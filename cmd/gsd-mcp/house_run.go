@@ -48,6 +48,7 @@ func (h *house) Run(ctx context.Context) {
 	wg.Go(func() { h.watch(ctx) })
 	wg.Go(func() { h.refreshElements(ctx) })
 	wg.Go(func() { h.announceEvents(ctx) })
+	wg.Go(func() { h.serveRotctl(ctx) })
 	if h.wind != nil {
 		wg.Go(func() { h.watchWind(ctx) })
 	}
@@ -115,6 +116,7 @@ func (h *house) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-h.look:
 		case <-time.After(wait):
 		}
 	}

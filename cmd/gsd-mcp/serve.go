@@ -180,6 +180,7 @@ func reloads(ctx context.Context, h *house, d *door.Door, path string, simulated
 			continue
 		}
 		d.SetPolicy(p)
+		h.rights.Store(p)
 		if h.hub != nil {
 			h.hub.Retry()
 		}

@@ -60,6 +60,46 @@ func PeerOf(c *net.UnixConn) (Peer, error) {
 	if groupsErr != nil && accountErr == nil {
 		gids = accountGroups(account)
 	}
+	p.join(gids)
+	return p, nil
+}
+
+// PeerNamed is an account, user:NAME or uid:NUMBER, as it would be seen had it
+// connected: for a port where the kernel does not tell who is there.
+func PeerNamed(account string) (Peer, error) {
+	pr, err := parsePrincipal(account)
+	if err != nil {
+		return Peer{}, err
+	}
+	var u *user.User
+	switch pr.kind {
+	case "uid":
+		p := Peer{UID: pr.uid}
+		if u, err = user.LookupId(strconv.FormatUint(uint64(pr.uid), 10)); err != nil {
+			return p, nil // a number needs no name
+		}
+	case "user":
+		if u, err = user.Lookup(pr.name); err != nil {
+			return Peer{}, fmt.Errorf("there is no account %q on this computer: %w", pr.name, err)
+		}
+	default:
+		return Peer{}, fmt.Errorf("principal %q is a group, and somebody has to be one account", account)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return Peer{}, fmt.Errorf("the uid of account %q: %w", u.Username, err)
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return Peer{}, fmt.Errorf("the group of account %q: %w", u.Username, err)
+	}
+	p := Peer{UID: uint32(uid), GID: uint32(gid), User: u.Username}
+	p.join(accountGroups(u))
+	return p, nil
+}
+
+// join fills in the groups, the primary one first.
+func (p *Peer) join(gids []uint32) {
 	p.GIDs = append(p.GIDs, p.GID)
 	for _, g := range gids {
 		if !slices.Contains(p.GIDs, g) {
@@ -71,7 +111,6 @@ func PeerOf(c *net.UnixConn) (Peer, error) {
 			p.Groups = append(p.Groups, group.Name)
 		}
 	}
-	return p, nil
 }
 
 // peerGroups reads SO_PEERGROUPS. The kernel answers ERANGE and the size it
