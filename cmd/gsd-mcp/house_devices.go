@@ -31,12 +31,23 @@ func (h *house) rules() (safety.Rules, error) {
 		Travel:    safety.Travel{AzMinDeg: l.AzimuthMinDeg, AzMaxDeg: l.AzimuthMaxDeg, ElMinDeg: l.ElevationMinDeg, ElMaxDeg: l.ElevationMaxDeg},
 		MarginDeg: l.MarginDeg, Offset: unit.AzEl{AzDeg: c.Rotator.OffsetAzimuthDeg, ElDeg: c.Rotator.OffsetElevationDeg}, Horizon: mask,
 		AzSpeedDps: l.AzimuthSpeedDps, ElSpeedDps: l.ElevationSpeedDps, AccelDps2: l.AccelerationDps2, SunSeparationDeg: c.Antenna.SunSeparationDeg,
-		FeedbackMoving: time.Duration(c.Rotator.Watch.StaleMovingS) * time.Second, FeedbackIdle: time.Duration(c.Rotator.Watch.StaleIdleS) * time.Second,
+		// How old a reading may be is a deadline of the wire, which made-up time does
+		// not shorten.
+		FeedbackMoving: h.wireTime(c.Rotator.Watch.StaleMovingS), FeedbackIdle: h.wireTime(c.Rotator.Watch.StaleIdleS),
 	}
 	for _, z := range c.KeepOut {
 		r.Zones = append(r.Zones, safety.Zone{Name: z.Name, AzFromDeg: z.AzimuthDeg[0], AzToDeg: z.AzimuthDeg[1], ElMinDeg: z.ElevationDeg[0], ElMaxDeg: z.ElevationDeg[1], Reason: z.Reason})
 	}
 	return r, nil
+}
+
+// wireTime is a real time in seconds as station time.
+func (h *house) wireTime(seconds int) time.Duration {
+	d := time.Duration(seconds) * time.Second
+	if h.clk != nil {
+		d = h.clk.Station(d)
+	}
+	return d
 }
 
 func (h *house) buildStation(simulated bool) error {
@@ -91,9 +102,9 @@ func (h *house) rotator() (*station.RotatorOptions, error) {
 	port := c.Port
 	o := &station.RotatorOptions{Driver: d, DeadbandDeg: c.DeadbandDeg, MinInterval: ms(c.MinIntervalMs), Absolute: c.AbsoluteAzimuth}
 	if port == config.SimPort {
-		l := c.Limits
+		l, at := c.Limits, parked(c)
 		h.mount = sim.NewMount(h.clk, sim.MountConfig{AzMinDeg: l.AzimuthMinDeg, AzMaxDeg: l.AzimuthMaxDeg, ElMinDeg: l.ElevationMinDeg, ElMaxDeg: l.ElevationMaxDeg,
-			AzSpeedDps: l.AzimuthSpeedDps, ElSpeedDps: l.ElevationSpeedDps, AccelDps2: l.AccelerationDps2, StartAzDeg: c.Park.AzimuthDeg, StartElDeg: c.Park.ElevationDeg})
+			AzSpeedDps: l.AzimuthSpeedDps, ElSpeedDps: l.ElevationSpeedDps, AccelDps2: l.AccelerationDps2, StartAzDeg: at.AzDeg, StartElDeg: at.ElDeg})
 		ctl, err := sim.NewController(c.Driver, h.mount)
 		if err != nil {
 			return nil, err
@@ -104,6 +115,17 @@ func (h *house) rotator() (*station.RotatorOptions, error) {
 	}
 	o.Open = opener(serialport.Config{Path: port, Baud: orDefault(c.Baud, d.Baud), Stop2: d.Stop2})
 	return o, nil
+}
+
+// parked is the park position, a true direction, as the mount counts it: on the
+// turn that is nearest to the middle of its travel.
+func parked(c config.Rotator) unit.AzEl {
+	l := c.Limits
+	az := unit.Nearest(c.Park.AzimuthDeg-c.OffsetAzimuthDeg, (l.AzimuthMinDeg+l.AzimuthMaxDeg)/2)
+	return unit.AzEl{
+		AzDeg: min(max(az, l.AzimuthMinDeg), l.AzimuthMaxDeg),
+		ElDeg: min(max(c.Park.ElevationDeg-c.OffsetElevationDeg, l.ElevationMinDeg), l.ElevationMaxDeg),
+	}
 }
 
 func (h *house) radio(c config.Radio) (*station.RadioOptions, error) {
