@@ -32,6 +32,7 @@ type Command struct {
 	Safety bool                                   // an automatic safety action: it takes the lease from anyone
 	Stream bool                                   // point: the session sends targets without end; those that follow soon are one command
 	Apply  func(ctx context.Context) (any, error) // schedule, cancel: the effect; a *safety.Refusal is a refusal
+	Still  func(answer json.RawMessage) bool      // schedule, cancel: an earlier answer to the same still holds; nil: it does
 }
 
 // A TuneRequest sets a receiver, or the uplink's frequency without keying it.
@@ -121,16 +122,21 @@ func (s *Station) Do(ctx context.Context, c Command) Result {
 	if len(c.Key) > maxKeyLen {
 		return no(safety.Refuse(safety.IdempotencyMismatch, "use a shorter key", "the idempotency key has %d characters, at most %d are kept", len(c.Key), maxKeyLen))
 	}
-	hash := hashArgs(c.Verb, c.Args)
+	hash := hashArgs(c)
 	if c.Stream {
 		hash = c.ID // going there and back is no repeat
 	}
 	if rule.sort != "" {
-		first, ref := s.guards.repeated(c.Caller.UID, c.Verb, c.Key, hash)
+		leave, err := s.guards.enter(ctx, c.Caller.UID, c.Key)
+		if err != nil {
+			return Result{CommandID: c.ID, Err: err}
+		}
+		defer leave()
+		first, ref := s.guards.repeated(c.Caller.UID, c.Key, hash)
 		if ref != nil {
 			return no(ref)
 		}
-		if first != nil && (c.Key != "" || s.still(first, c.Verb)) {
+		if first != nil && (c.Key != "" || s.still(first, c)) {
 			return Result{CommandID: first.ID, Data: first.Data, Repeated: true}
 		}
 		if c.Caller.Agent && !c.Stream {
@@ -195,12 +201,12 @@ func (s *Station) Do(ctx context.Context, c Command) Result {
 		s.result(c, seq, "failed", err.Error(), took)
 		return Result{CommandID: c.ID, Err: err}
 	}
+	if !rule.moves { // a move's result is written when it ends
+		s.result(c, seq, "done", "", took)
+	}
 	raw, err := json.Marshal(data)
 	if err != nil {
 		return Result{CommandID: c.ID, Err: fmt.Errorf("answer of %s: %w", c.Verb, err)}
-	}
-	if !rule.moves { // a move's result is written when it ends
-		s.result(c, seq, "done", "", took)
 	}
 	if rule.sort != "" {
 		if err := s.guards.remember(remembered{UID: c.Caller.UID, Verb: string(c.Verb), Key: c.Key, Hash: hash, ID: c.ID, Data: raw}); err != nil {
@@ -213,18 +219,18 @@ func (s *Station) Do(ctx context.Context, c Command) Result {
 // still reports whether the effect of an earlier equal request still holds, so
 // that repeating it would change nothing. Parking and tuning are done again:
 // stow is always re-sent, and a dial may have been turned.
-func (s *Station) still(first *remembered, v Verb) bool {
-	switch v {
+func (s *Station) still(first *remembered, c Command) bool {
+	switch c.Verb {
 	case VerbPoint:
 		if s.rot == nil {
 			return false
 		}
-		rv, _ := s.rot.View()
-		return rv.motionID == first.ID || rv.state == AntennaPositioned
+		v, _ := s.rot.View()
+		return v.motionID == first.ID || v.motionID == "" && v.lastMotion == first.ID && v.state == AntennaPositioned
 	case VerbPark, VerbTune:
 		return false
 	}
-	return true
+	return c.Still == nil || c.Still(first.Data)
 }
 
 // expected is the compare-and-set of expect_state.

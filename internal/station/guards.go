@@ -1,16 +1,19 @@
 package station
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
 	"gsd-mcp/internal/safety"
+	"gsd-mcp/internal/unit"
 )
 
 // Store keeps small files durably; state.Dir is one.
@@ -57,12 +60,15 @@ type guards struct {
 	store Store
 	now   func() time.Time
 
-	mu sync.Mutex
-	st guardsState
+	mu   sync.Mutex
+	st   guardsState
+	busy map[string]chan struct{} // keys of commands under way
+
+	saving turn
 }
 
 func openGuards(store Store, now func() time.Time) (*guards, string, error) {
-	g := &guards{store: store, now: now}
+	g := &guards{store: store, now: now, busy: map[string]chan struct{}{}, saving: newTurn()}
 	note, err := store.Load(guardsFile, &g.st)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		// Losing the memory of repeats is safer than not starting: the gate stands.
@@ -74,35 +80,71 @@ func openGuards(store Store, now func() time.Time) (*guards, string, error) {
 	return g, note, nil
 }
 
-func hashArgs(verb Verb, args any) string {
-	b, _ := json.Marshal(args)
-	s := sha256.Sum256(append([]byte(verb+"\x00"), b...))
+// hashArgs identifies what a command asks for. Arguments that JSON cannot hold
+// (no tool lets them through) never equal each other.
+func hashArgs(c Command) string {
+	b, err := json.Marshal([]any{c.Args, c.Target, c.Tune, c.Mode, c.Fault})
+	if err != nil {
+		b = []byte(c.ID)
+	}
+	s := sha256.Sum256(append([]byte(c.Verb+"\x00"), b...))
 	return hex.EncodeToString(s[:16])
 }
 
-// repeated finds the first answer to the same request. Without a key only the
-// uid's newest command counts: sending an antenna to A, to B and to A again is
+// enter lets one command of a uid with a key through at a time: a client that
+// asks again before it was answered waits for the first answer. leave must be
+// called.
+func (g *guards) enter(ctx context.Context, uid int, key string) (leave func(), err error) {
+	if key == "" {
+		return func() {}, nil
+	}
+	k := fmt.Sprintf("%d/%s", uid, key)
+	for {
+		g.mu.Lock()
+		other := g.busy[k]
+		if other == nil {
+			mine := make(chan struct{})
+			g.busy[k] = mine
+			g.mu.Unlock()
+			return func() {
+				g.mu.Lock()
+				delete(g.busy, k)
+				g.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		g.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the first command with the key %q is under way still: %w", key, ctx.Err())
+		}
+	}
+}
+
+// repeated finds the first answer to the same request. A key is remembered
+// however long ago it was used. Without one only the uid's newest command
+// counts, within repeatWindow: sending an antenna to A, to B and to A again is
 // three requests.
-func (g *guards) repeated(uid int, verb Verb, key, hash string) (*remembered, *safety.Refusal) {
+func (g *guards) repeated(uid int, key, hash string) (*remembered, *safety.Refusal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	newest := true
 	for i := len(g.st.Done) - 1; i >= 0; i-- {
 		d := g.st.Done[i]
-		if now.Sub(d.At) > repeatWindow {
-			break
-		}
-		if key != "" && d.UID == uid && d.Key == key {
+		switch {
+		case d.UID != uid:
+		case key == "":
+			if d.Hash == hash && now.Sub(d.At) <= repeatWindow {
+				return &d, nil
+			}
+			return nil, nil
+		case d.Key == key:
 			if d.Hash != hash {
-				return nil, safety.Refuse(safety.IdempotencyMismatch, "use a new key for a new request", "the idempotency key %q was used %.0f s ago with other arguments", key, now.Sub(d.At).Seconds())
+				return nil, safety.Refuse(safety.IdempotencyMismatch, "use a new key for a new request", "the idempotency key %q was used %.0f s ago with other arguments", unit.Printable(key, maxKeyLen), now.Sub(d.At).Seconds())
 			}
 			return &d, nil
 		}
-		if key == "" && newest && d.UID == uid && d.Hash == hash {
-			return &d, nil
-		}
-		newest = false
 	}
 	return nil, nil
 }
@@ -135,13 +177,21 @@ func (g *guards) spend(uid int, sort string, limit int) *safety.Refusal {
 
 // remember keeps an answer; the error is that of the disk.
 func (g *guards) remember(r remembered) error {
+	defer g.saving.take()()
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	r.At = g.now()
 	g.st.Version = 1
-	g.st.Done = append(g.st.Done, r)
+	old := func(d remembered) bool { return d.Key == "" && r.At.Sub(d.At) > repeatWindow }
+	g.st.Done = append(slices.DeleteFunc(g.st.Done, old), r)
 	if n := len(g.st.Done) - maxRemembered; n > 0 {
-		g.st.Done = append([]remembered(nil), g.st.Done[n:]...)
+		g.st.Done = slices.Delete(g.st.Done, 0, n)
 	}
-	return g.store.Save(guardsFile, g.st)
+	st := guardsState{Version: g.st.Version, Done: slices.Clone(g.st.Done), Spent: map[string][]time.Time{}}
+	for k, times := range g.st.Spent {
+		if n := len(times); n > 0 && r.At.Sub(times[n-1]) < budgetWindow {
+			st.Spent[k] = slices.Clone(times)
+		}
+	}
+	g.mu.Unlock()
+	return g.store.Save(guardsFile, st)
 }

@@ -66,3 +66,15 @@ func (q *queue) drops() int {
 	defer q.mu.Unlock()
 	return q.dropped
 }
+
+// A turn lets one at a time write a file. It is not a mutex: who waits for it
+// waits for a disk.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+// take waits for the turn; the returned function gives it back.
+func (t turn) take() (done func()) {
+	t <- struct{}{}
+	return func() { <-t }
+}
