@@ -87,7 +87,7 @@ func TestAFactThatTurnsBadHaltsTheMove(t *testing.T) {
 				}
 				found := false
 				for _, n := range w.since(0, "audit") {
-					found = found || n.rec.What == "result" && n.rec.Command == r.CommandID && strings.Contains(n.rec.Detail, string(code))
+					found = found || n.text == "result" && n.rec.Command == r.CommandID && strings.Contains(n.rec.Detail, string(code))
 				}
 				if !found && code != safety.StateNotDurable {
 					t.Errorf("no result names %s", code)

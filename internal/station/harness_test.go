@@ -25,9 +25,12 @@ import (
 	"gsd-mcp/internal/unit"
 )
 
-// worldStart is when the simulated world begins: the embedded elements are a
-// day old then.
-var worldStart = time.Date(2026, 8, 12, 0, 0, 0, 0, time.UTC)
+// worldStart is when the simulated world begins: the embedded elements are two
+// days old then, and the ISS comes up to 40.6° from 11:41:26 to 11:52:06.
+var worldStart = time.Date(2026, 8, 13, 11, 30, 0, 0, time.UTC)
+
+// zenithStart is before a pass of the ISS that goes up to 87.0°, from 09:15:43 on.
+var zenithStart = time.Date(2026, 8, 12, 9, 10, 0, 0, time.UTC)
 
 // greenwich is where the simulated station stands.
 var greenwich = unit.Site{LatDeg: 51.4779, LonDeg: -0.0015, AltM: 46}
@@ -42,12 +45,12 @@ var (
 )
 
 // A note is one thing that happened, in order: bytes to the rotator ("wire"),
-// bytes to the radio ("rig"), an audit line ("audit"), a file ("save").
+// its line being opened ("open"), an audit line ("audit"), a file ("save").
 type note struct {
 	at   time.Time
 	kind string
 	text string
-	rec  auditRecord
+	rec  *auditRecord // "audit"
 }
 
 // A world is a whole station in a synctest bubble with simulated devices.
@@ -69,7 +72,6 @@ type world struct {
 	wg     sync.WaitGroup
 	stop   context.CancelFunc // of the station
 	ended  chan struct{}
-	onMove func(to unit.AzEl) // at each target on the rotator's wire; set it while nothing moves
 	events <-chan event.Event
 
 	mu        sync.Mutex
@@ -79,7 +81,8 @@ type world struct {
 	durable   error
 	auditErr  error
 	auditWait time.Duration
-	gone      bool // the rotator's port is not there
+	onMove    func(to unit.AzEl) // told of each target on the rotator's wire
+	gone      bool               // the rotator's port is not there
 	rigGone   bool
 	link      *sim.MemLink // the rotator's newest
 	rigLink   *sim.MemLink
@@ -96,8 +99,9 @@ type setup struct {
 	noRadio  bool
 	store    *memStore // from an earlier station
 	boot     string
-	modulo   bool // the controller answers 0..360 and the station knows it
-	idle     bool // do not wait for the first position
+	modulo   bool      // the controller answers 0..360 and the station knows it
+	idle     bool      // do not wait for the first position
+	from     time.Time // when it begins; zero: worldStart
 }
 
 // inWorld runs f with a station that runs, in fake time.
@@ -116,7 +120,10 @@ func inWorld(t *testing.T, s setup, f func(w *world)) {
 
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
-	clk, err := clock.Simulated(worldStart, time.Now(), 1)
+	if s.from.IsZero() {
+		s.from = worldStart
+	}
+	clk, err := clock.Simulated(s.from, time.Now(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,9 +241,15 @@ type tappedWire struct {
 }
 
 func (t tappedWire) Write(ctx context.Context, p []byte) error {
+	if t.kind == "rig" { // it talks a lot
+		return t.MemLink.Write(ctx, p)
+	}
 	n := note{kind: t.kind, text: string(p)}
 	t.w.add(n)
-	if f := t.w.onMove; f != nil && isMove(n) {
+	t.w.mu.Lock()
+	f := t.w.onMove
+	t.w.mu.Unlock()
+	if f != nil && isMove(n) {
 		f(target(n))
 	}
 	return t.MemLink.Write(ctx, p)
@@ -303,7 +316,7 @@ func (w *world) Append(rec any) (uint64, error) {
 		return 0, err
 	}
 	r := rec.(auditRecord)
-	w.add(note{kind: "audit", text: r.What, rec: r})
+	w.add(note{kind: "audit", text: r.What, rec: &r})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return uint64(len(w.notes)), nil
@@ -342,7 +355,7 @@ func (w *world) since(m int, kinds ...string) []note {
 func (w *world) audits(command string) (what []string) {
 	for _, n := range w.since(0, "audit") {
 		if n.rec.Command == command {
-			what = append(what, n.rec.What)
+			what = append(what, n.text)
 		}
 	}
 	return what
@@ -579,16 +592,20 @@ func (s *skies) replace(norad int, change func(*elements.Set)) {
 
 const iss = 25544
 
-// job is the n-th pass of a satellite that climbs over minEl, from now on.
-func (w *world) job(norad int, minEl float64, n int) PassJob {
+// job is the first pass of a satellite from now on that climbs over minEl and not
+// over maxEl.
+func (w *world) job(norad int, minEl, maxEl float64) PassJob {
 	w.t.Helper()
 	o, _ := w.sky.Orbit(norad)
 	now := w.clk.Now()
 	found, why, err := passes.Find(context.Background(), o, greenwich, passes.Options{From: now.Add(3 * time.Minute), To: now.Add(72 * time.Hour), Horizon: w.rules.Horizon, MinElevationDeg: minEl})
-	if err != nil || len(found) <= n {
-		w.t.Fatalf("passes of %d over %v°: %d, %v, %v", norad, minEl, len(found), why, err)
+	for _, p := range found {
+		if p.MaxElDeg <= maxEl {
+			return jobOf(p)
+		}
 	}
-	return jobOf(found[n])
+	w.t.Fatalf("no pass of %d up to %v°..%v°: %d found, %v, %v", norad, minEl, maxEl, len(found), why, err)
+	return PassJob{}
 }
 
 func jobOf(p passes.Pass) PassJob {
@@ -657,7 +674,7 @@ func (w *world) errorOfTruth(norad int) float64 {
 func dump(ns []note) string {
 	var b bytes.Buffer
 	for _, n := range ns {
-		fmt.Fprintf(&b, "%s %-5s %q %s\n", n.at.Format("15:04:05.000"), n.kind, n.text, n.rec.Outcome)
+		fmt.Fprintf(&b, "%s %-5s %q\n", n.at.Format("15:04:05.000"), n.kind, n.text)
 	}
 	return b.String()
 }

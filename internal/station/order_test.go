@@ -23,9 +23,9 @@ func TestIntentIsWrittenBeforeTheFirstByteOfAMove(t *testing.T) {
 		w.sleep(time.Second)
 		ns := w.since(m, "wire", "audit", "save")
 		first := slices.IndexFunc(ns, isMove)
-		intent := slices.IndexFunc(ns, func(n note) bool { return n.rec.What == "intent" && n.rec.Command == r.CommandID })
+		intent := slices.IndexFunc(ns, func(n note) bool { return n.text == "intent" && n.rec.Command == r.CommandID })
 		marked := slices.IndexFunc(ns, func(n note) bool { return n.kind == "save" && contains(n.text, windingFile, `"moving":true`) })
-		result := slices.IndexFunc(ns, func(n note) bool { return n.rec.What == "result" && n.rec.Command == r.CommandID })
+		result := slices.IndexFunc(ns, func(n note) bool { return n.text == "result" && n.rec.Command == r.CommandID })
 		if !(0 <= intent && intent < first && 0 <= marked && marked < first && first < result) {
 			t.Fatalf("intent %d, mark %d, first byte %d, result %d in:\n%s", intent, marked, first, result, dump(ns))
 		}

@@ -22,8 +22,10 @@ const schedulerHolder = "scheduler"
 // Bounds of a pass, station time.
 const (
 	driftLimit   = 60 * time.Second // elements that move AOS further make the pass drift (hazard S-04)
+	driftSearch  = 10 * time.Minute // where to look for it, before and after
 	retryEvery   = time.Second      // between two tries of what may pass
 	lateMargin   = 2 * time.Second  // kept when a pass is begun late, beside the slew
+	lateTries    = 5                // to find where a late antenna meets the satellite
 	minRemainder = 10 * time.Second // shorter is not worth it
 	parkGrace    = 30 * time.Second // beside the slew
 	completeFrac = 0.9              // of the pass on the beam: completed, else partial
@@ -72,7 +74,9 @@ func (e *passEnded) Error() string { return e.reason }
 // passRun is one pass at work.
 type passRun struct {
 	s      *Station
-	job    PassJob
+	booked PassJob
+	job    PassJob // as the newest elements have it
+	orbit  *passes.Orbit
 	report func(state, code, reason string)
 	cmd    Command
 	seq    uint64
@@ -96,7 +100,7 @@ func (s *Station) RunPass(ctx context.Context, job PassJob, report func(state, c
 	pctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	by := job.By
-	r := &passRun{s: s, job: job, report: report, cancel: cancel, rec: track.NewRecorder(s.o.BeamwidthDeg),
+	r := &passRun{s: s, booked: job, job: job, report: report, cancel: cancel, rec: track.NewRecorder(s.o.BeamwidthDeg),
 		cmd: Command{ID: newCommandID(), Caller: Caller{Role: Operator, UID: -1, User: schedulerHolder, Session: schedulerHolder}, Verb: VerbPass,
 			Args: map[string]any{"scheduled_pass_id": job.ScheduledID, "pass_id": job.PassID, "created_by": job.By}},
 		about: event.About{Subject: "pass/" + job.PassID, Correlation: job.ScheduledID, Author: &by}}
@@ -116,15 +120,17 @@ func (s *Station) RunPass(ctx context.Context, job PassJob, report func(state, c
 	}
 	r.state("prepass", "")
 	end := r.work(pctx)
-	if why, ok := context.Cause(pctx).(*passEnded); ok {
+	why, taken := context.Cause(pctx).(*passEnded)
+	if taken {
 		end.State, end.Code, end.Reason = why.state, why.code, why.reason
 	}
-	if r.seq != 0 {
-		s.result(r.cmd, r.seq, end.State, end.Reason, r.tracked)
+	if r.seq == 0 { // nothing was moved, and nothing is now
+		return end
 	}
-	if ctx.Err() == nil && end.State != "stopped" {
+	if ctx.Err() == nil && !taken { // else somebody else decides what the antenna does
 		r.park(ctx)
 	}
+	s.result(r.cmd, r.seq, end.State, end.Reason, r.tracked)
 	return end
 }
 
@@ -144,7 +150,7 @@ func (r *passRun) work(ctx context.Context) PassEnd {
 	var last error
 	refusedOnce := safety.Code("")
 	for ctx.Err() == nil {
-		plan, orbit, err := r.plan()
+		plan, orbit, err := r.plan(ctx)
 		if err == nil {
 			err = r.attempt(ctx, plan, orbit)
 			if err == nil {
@@ -165,6 +171,9 @@ func (r *passRun) work(ctx context.Context) PassEnd {
 				r.s.refused(r.cmd, ref)
 			}
 			if final(ref.Code) {
+				if r.tracked > 0 { // a part of it was worked
+					break
+				}
 				return r.end("refused", string(ref.Code), ref.Why)
 			}
 		}
@@ -190,7 +199,7 @@ var errTooLate = errors.New("nothing useful of the pass is left")
 
 // plan makes the motion plan from where the antenna is now, with the newest
 // elements; late, it begins as soon as the antenna can be there.
-func (r *passRun) plan() (*track.Plan, *safety.Orbit, error) {
+func (r *passRun) plan(ctx context.Context) (*track.Plan, *safety.Orbit, error) {
 	s := r.s
 	orbit, facts := s.o.Orbits.Orbit(r.job.NoradID)
 	if orbit == nil {
@@ -199,13 +208,23 @@ func (r *passRun) plan() (*track.Plan, *safety.Orbit, error) {
 		}
 		return nil, nil, safety.Refuse(safety.SatelliteUnknown, "import its elements", "no elements of satellite %d are known", r.job.NoradID)
 	}
+	if err := r.refresh(ctx, orbit); err != nil {
+		return nil, nil, err
+	}
 	now := s.o.Clock.Now()
 	begin := r.job.AOS
+	if now.After(begin) {
+		begin = now
+	}
+	if r.job.LOS.Sub(begin) < minRemainder {
+		return nil, nil, errTooLate
+	}
 	f := s.facts()
-	for range 3 { // the slew depends on where it goes
-		if now.After(begin) {
-			begin = now
-		}
+	// What may pass is not worth a plan: this is tried every second.
+	if ref := safety.Decide(&s.o.Rules, f, safety.Request{Verb: safety.VerbPrePoint, Holder: schedulerHolder, Rank: safety.RankScheduler, Mech: &f.Position, Orbit: facts}); ref != nil && !final(ref.Code) {
+		return nil, nil, ref
+	}
+	for try := 0; ; try++ { // the slew depends on where it goes
 		if r.job.LOS.Sub(begin) < minRemainder {
 			return nil, nil, errTooLate
 		}
@@ -213,18 +232,47 @@ func (r *passRun) plan() (*track.Plan, *safety.Orbit, error) {
 		if ref != nil {
 			return nil, nil, ref
 		}
-		at := now.Add(plan.PreSlew + lateMargin)
-		if plan.PreSlew > 0 && at.After(begin) {
-			begin = at
-			continue
+		// The last try is near enough: the antenna catches up.
+		if plan.PreSlew == 0 || !now.Add(plan.PreSlew+lateMargin/2).After(begin) || try == lateTries {
+			return plan, facts, nil
 		}
-		return plan, facts, nil
+		begin = now.Add(plan.PreSlew + lateMargin)
 	}
-	plan, ref := s.makePlan(orbit, f.Position, begin, r.job.LOS)
-	if ref != nil {
-		return nil, nil, ref
+}
+
+// refresh moves the pass to where the newest elements have it, or refuses one
+// that has moved too far: what was booked is not what would be worked.
+func (r *passRun) refresh(ctx context.Context, orbit *passes.Orbit) error {
+	if r.orbit == orbit {
+		return nil
 	}
-	return plan, facts, nil
+	b := r.booked
+	found, _, err := passes.Find(ctx, orbit, r.s.o.Site, passes.Options{From: b.AOS.Add(-driftSearch), To: b.LOS.Add(driftSearch), Horizon: r.s.o.Rules.Horizon})
+	if err != nil {
+		return fmt.Errorf("look for the pass with the newest elements: %w", err)
+	}
+	fix := "compare sources of elements, then cancel it and book the pass as it is now"
+	p, ok := passes.Match(b.PassID, found)
+	if !ok {
+		return safety.Refuse(safety.PassDrifted, fix, "with the newest elements satellite %d has no pass around %s", b.NoradID, b.TCA.UTC().Format("15:04:05Z"))
+	}
+	if !p.InProgressAtStart {
+		if d := p.AOS.Time.Sub(b.AOS); d.Abs() > driftLimit {
+			return safety.Refuse(safety.PassDrifted, fix, "with the newest elements AOS is at %s, %.0f s from the %s that was booked; the limit is %.0f s",
+				p.AOS.Time.UTC().Format("15:04:05Z"), d.Abs().Seconds(), b.AOS.UTC().Format("15:04:05Z"), driftLimit.Seconds())
+		}
+		r.job.AOS = p.AOS.Time
+	}
+	if !p.CutAtEnd {
+		r.job.LOS = p.LOS.Time
+	}
+	r.job.TCA, r.orbit = p.TCA.Time, orbit
+	r.s.mu.Lock()
+	if r.s.pass != nil {
+		r.s.pass.AOS, r.s.pass.TCA, r.s.pass.LOS = r.job.AOS, r.job.TCA, r.job.LOS
+	}
+	r.s.mu.Unlock()
+	return nil
 }
 
 func (s *Station) makePlan(orbit *passes.Orbit, from unit.AzEl, begin, end time.Time) (*track.Plan, *safety.Refusal) {
@@ -283,22 +331,17 @@ func (r *passRun) attempt(ctx context.Context, plan *track.Plan, orbit *safety.O
 		s.pass.plan = plan
 	}
 	s.mu.Unlock()
-	var radioReady chan struct{}
+	actx, cancel := context.WithCancel(ctx)
+	var prepared sync.WaitGroup // the antenna does not wait for the radio
+	defer prepared.Wait()
+	defer cancel()
 	if s.rad != nil && r.job.Downlink.FrequencyHz > 0 {
-		radioReady = make(chan struct{})
-		go func() { defer close(radioReady); r.prepareRadio(ctx, plan) }()
+		prepared.Go(func() { r.prepareRadio(actx, plan) })
 	}
 	if err := r.prePoint(ctx, plan, req); err != nil {
 		return err
 	}
 	r.state("acquiring", "waiting at the point where the pass begins")
-	if radioReady != nil {
-		select {
-		case <-radioReady:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 	if err := s.o.Clock.SleepUntil(ctx, plan.Begin); err != nil {
 		return err
 	}
@@ -310,7 +353,7 @@ func (r *passRun) prePoint(ctx context.Context, plan *track.Plan, req safety.Req
 	s := r.s
 	done := make(chan motionEnd, 1)
 	begun := s.o.Clock.Now()
-	_, err := s.startMove(ctx, mover{id: r.cmd.ID, holder: schedulerHolder, who: "the scheduler (" + r.job.ScheduledID + ")", kind: AntennaSlewing, req: req, after: -1,
+	_, err := s.startMove(ctx, mover{id: r.cmd.ID, holder: schedulerHolder, who: fmt.Sprintf("the scheduler (%s, until %s)", r.job.ScheduledID, r.job.LOS.UTC().Format("15:04:05Z")), kind: AntennaSlewing, req: req, after: -1,
 		lost: func(to string) { r.cancel(&passEnded{"preempted", "LEASE_HELD", to + " took the antenna"}) }}, func(e motionEnd) { done <- e })
 	if err != nil {
 		return err
@@ -379,6 +422,9 @@ func (r *passRun) track(ctx context.Context, plan *track.Plan, orbit *safety.Orb
 			return event.PassAOS{PassRef: r.ref(), Look: l, PointingErrorDeg: r.currentError()}
 		})
 	}
+	if ref := s.markMoving(); ref != nil {
+		return ref
+	}
 	r.state("tracking", "")
 	s.rot.BeginTrack(safety.Request{Verb: safety.VerbTrack, Holder: schedulerHolder, Rank: safety.RankScheduler, Orbit: orbit})
 	tctx, cancel := context.WithCancel(ctx)
@@ -407,9 +453,9 @@ func (r *passRun) track(ctx context.Context, plan *track.Plan, orbit *safety.Orb
 	r.tally.Ticks += tally.Ticks
 	r.tally.Late += tally.Late
 	r.mu.Unlock()
+	s.rot.EndTrack()
 	cancel()
 	wg.Wait()
-	s.rot.EndTrack()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

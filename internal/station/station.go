@@ -117,8 +117,8 @@ type Station struct {
 	told     map[toldKey]told
 	diskErr  error
 	observe  func(at time.Time, mech unit.AzEl)
-	starting int        // moves about to begin
-	saving   sync.Mutex // orders the writes of state, held over them and over nothing else
+	starting int  // moves about to begin
+	saving   turn // orders the writes of state
 	changed  func(thing string)
 }
 
@@ -131,7 +131,7 @@ func New(o Options) (s *Station, note string, err error) {
 	if o.Log == nil {
 		o.Log = hclog.NewNullLogger()
 	}
-	s = &Station{o: o, log: o.Log.Named("station"), queue: newQueue(), changed: func(string) {}}
+	s = &Station{o: o, log: o.Log.Named("station"), queue: newQueue(), saving: newTurn(), changed: func(string) {}}
 	s.leases.now = o.Clock.Now
 	if s.guards, note, err = openGuards(o.Store, o.Clock.Now); err != nil {
 		return nil, note, err
@@ -214,8 +214,7 @@ func (s *Station) Mode() (mode safety.Mode, why string, held bool, heldBy string
 // saveMode writes the mode as it is now: a write that waited for the disk cannot
 // undo a newer one.
 func (s *Station) saveMode() error {
-	s.saving.Lock()
-	defer s.saving.Unlock()
+	defer s.saving.take()()
 	s.mu.Lock()
 	m := s.mode
 	s.mu.Unlock()

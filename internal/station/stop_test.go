@@ -31,14 +31,14 @@ func TestStopBytesGoOutWithin50msInEveryState(t *testing.T) {
 			w.sleep(600 * time.Millisecond)
 		},
 		"tracking": func(w *world) {
-			job := w.job(iss, 30, 0)
+			job := w.job(iss, 40, 65)
 			k := w.begin(job)
 			w.t.Cleanup(func() { k.cancel(nil) })
 			w.until(10*time.Minute, "tracking", k.in("tracking"))
 			w.sleep(90 * time.Second)
 		},
 		"while the radio is prepared": func(w *world) {
-			job := w.job(iss, 30, 0)
+			job := w.job(iss, 40, 65)
 			w.rig.SetFault(sim.RadioSlow)
 			k := w.begin(job)
 			w.t.Cleanup(func() { k.cancel(nil) })
@@ -288,7 +288,7 @@ func TestALostLineIsAssumedToMove(t *testing.T) {
 		w.sleep(time.Second)
 		var detail string
 		for _, n := range w.since(0, "audit") {
-			if n.rec.What == "result" && n.rec.Command == r.CommandID {
+			if n.text == "result" && n.rec.Command == r.CommandID {
 				detail = n.rec.Detail
 			}
 		}

@@ -101,7 +101,7 @@ func TestAJamJustBeforeTheTargetIsAStall(t *testing.T) {
 
 func TestAJamWhileTrackingIsAStall(t *testing.T) {
 	inWorld(t, setup{}, func(w *world) {
-		job := w.job(iss, 40, 0)
+		job := w.job(iss, 40, 65)
 		k := w.begin(job)
 		w.until(10*time.Minute, "tracking", k.in("tracking"))
 		w.clockTo(job.TCA.Add(-30 * time.Second))
@@ -283,7 +283,7 @@ func TestTheDeadManHalts(t *testing.T) {
 // seconds of travel (hazard M-21): a host that dies leaves a short move behind.
 func TestTargetsOnTheWireAreNear(t *testing.T) {
 	check := func(w *world) {
-		w.onMove = func(p unit.AzEl) {
+		f := func(p unit.AzEl) {
 			at := w.mount.Truth() // the position was measured up to half a second before
 			az := max(10, 2*w.rules.AzSpeedDps) + 0.6*w.rules.AzSpeedDps
 			el := max(10, 2*w.rules.ElSpeedDps) + 0.6*w.rules.ElSpeedDps
@@ -291,6 +291,7 @@ func TestTargetsOnTheWireAreNear(t *testing.T) {
 				w.t.Errorf("target %v with the antenna at %.1f/%.1f", p, at.AzDeg, at.ElDeg)
 			}
 		}
+		w.set(func() { w.onMove = f })
 	}
 	t.Run("manual", func(t *testing.T) {
 		inWorld(t, setup{}, func(w *world) {
@@ -308,9 +309,9 @@ func TestTargetsOnTheWireAreNear(t *testing.T) {
 	t.Run("a pass that is too fast", func(t *testing.T) {
 		m := sim.DefaultMount()
 		m.StartAzDeg, m.StartElDeg, m.AzSpeedDps, m.ElSpeedDps, m.ElMaxDeg = 180, 80, 3, 2, 90
-		inWorld(t, setup{mount: m}, func(w *world) {
+		inWorld(t, setup{mount: m, from: zenithStart}, func(w *world) {
 			check(w)
-			job := w.job(iss, 80, 0)
+			job := w.job(iss, 80, 90)
 			if e := w.begin(job).end(); e.State != "completed" || e.Stats.MaxDeg < 10 {
 				t.Errorf("the pass ended %+v, want it completed though the mount lagged", e)
 			}

@@ -36,8 +36,7 @@ func (s *Station) note(mech unit.AzEl, moving bool) {
 // saveWinding writes what is known now: a write that waited for the disk cannot
 // undo a newer one.
 func (s *Station) saveWinding() error {
-	s.saving.Lock()
-	defer s.saving.Unlock()
+	defer s.saving.take()()
 	s.mu.Lock()
 	w := s.winding
 	s.mu.Unlock()
