@@ -189,7 +189,7 @@ func hubVerifyCmd() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&f.c.Link.Broker, "broker", "", "mqtt://host:1883 or ssl://host:8883")
 	fl.StringVar(&f.c.Link.Username, "user", "", "user name at the broker")
-	fl.StringVar(&f.c.Link.PasswordFile, "password-file", "", "file with the password")
+	fl.StringVar(&f.c.Link.PasswordFile, "password-file", "", "file with the password (or the environment variable GSD_HUB_PASSWORD)")
 	fl.StringVar(&f.c.Link.CAFile, "ca-file", "", "certificates of the broker's authority, PEM (default the system's)")
 	fl.StringVar(&f.c.Link.CertFile, "cert-file", "", "client certificate, with --key-file")
 	fl.StringVar(&f.c.Link.KeyFile, "key-file", "", "its key")
@@ -198,7 +198,7 @@ func hubVerifyCmd() *cobra.Command {
 	fl.BoolVar(&f.c.FromStart, "from-start", false, "expect each numbering from its first number, not from the first that comes")
 	fl.BoolVar(&f.c.Confirm, "confirm", false, "tell the stations what is here and ask for what is missing; implies --from-start; one consumer of a broker only")
 	fl.DurationVar(&f.c.ConfirmEvery, "confirm-every", time.Minute, "how often")
-	fl.BoolVar(&f.once, "once", false, "take what waits, report, and end: exit 1 when an event is missing")
+	fl.BoolVar(&f.once, "once", false, "take what waits, report, and end: exit 1 when an event is missing or nothing came")
 	fl.DurationVar(&f.settle, "settle", 3*time.Second, "with --once: how long nothing must have come")
 	fl.DurationVar(&f.patience, "timeout", 10*time.Minute, "with --once: how long it may take")
 	fl.DurationVar(&f.every, "every", 2*time.Second, "how often the table is shown when it has changed")
@@ -217,6 +217,9 @@ func hubVerify(cmd *cobra.Command, f verifyFlags) error {
 	}
 	if f.every <= 0 || f.settle <= 0 || f.patience <= 0 || f.c.ConfirmEvery <= 0 {
 		return fail(exitUsage, errors.New("a duration is zero or less"), "write them as 3s or 5m")
+	}
+	if f.c.Link.PasswordFile == "" {
+		f.c.Link.Password = os.Getenv("GSD_HUB_PASSWORD")
 	}
 	k, err := hub.NewConsumer(f.c, hclog.NewNullLogger())
 	if err != nil {
@@ -270,7 +273,10 @@ func verifyOnce(ctx context.Context, cmd *cobra.Command, k *hub.Consumer, f veri
 	if err := showFleet(cmd.OutOrStdout(), r, f.json); err != nil {
 		return err
 	}
-	if !r.Complete() {
+	switch {
+	case len(r.Stations) == 0: // mosquitto grants a subscription that its ACL denies
+		return fail(exitFailed, errors.New("nothing came from any station, so nothing is proved"), "if there are stations, check the broker's ACL: this user must read gsd/#")
+	case !r.Complete():
 		return fail(exitFailed, nil, "")
 	}
 	return nil
