@@ -78,11 +78,11 @@ const (
 //
 // It refuses to replace anything at path that is not a link.
 func Serve(ctx context.Context, dev Device, path string, unplug bool, ready func()) error {
+	pty, err := OpenPTY()
+	if err != nil {
+		return err
+	}
 	for {
-		pty, err := OpenPTY()
-		if err != nil {
-			return err
-		}
 		if err := point(path, pty.Name); err != nil {
 			pty.Close()
 			return err
@@ -102,16 +102,24 @@ func Serve(ctx context.Context, dev Device, path string, unplug bool, ready func
 		if now, linkErr := os.Readlink(path); linkErr == nil && now == pty.Name {
 			os.Remove(path)
 		}
-		pty.Close()
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case !unplug:
+		if ctx.Err() != nil || !unplug {
+			pty.Close()
+			if ctx.Err() != nil {
+				return nil
+			}
 			return fmt.Errorf("the device on %s has ended: %w", path, errors.Join(err, io.ErrUnexpectedEOF))
 		}
-		unplug = false
+		// The next one is opened first: the kernel would give the freed number again,
+		// and the device is to come back under another name.
+		next, err := OpenPTY()
+		pty.Close()
+		if err != nil {
+			return err
+		}
+		pty, unplug = next, false
 		select {
 		case <-ctx.Done():
+			pty.Close()
 			return nil
 		case <-time.After(unplugFor):
 		}
