@@ -100,7 +100,7 @@ func (h *house) rotator() (*station.RotatorOptions, error) {
 		d.Caps.Settle = ms(c.SettleMs)
 	}
 	port := c.Port
-	o := &station.RotatorOptions{Driver: d, DeadbandDeg: c.DeadbandDeg, MinInterval: ms(c.MinIntervalMs), Absolute: c.AbsoluteAzimuth}
+	o := &station.RotatorOptions{Driver: d, DeadbandDeg: c.DeadbandDeg, MinInterval: ms(c.MinIntervalMs), Absolute: c.AbsoluteAzimuth, Watch: watchOf(c.Watch)}
 	if port == config.SimPort {
 		l, at := c.Limits, parked(c)
 		h.mount = sim.NewMount(h.clk, sim.MountConfig{AzMinDeg: l.AzimuthMinDeg, AzMaxDeg: l.AzimuthMaxDeg, ElMinDeg: l.ElevationMinDeg, ElMaxDeg: l.ElevationMaxDeg,
@@ -115,6 +115,13 @@ func (h *house) rotator() (*station.RotatorOptions, error) {
 	}
 	o.Open = opener(serialport.Config{Path: port, Baud: orDefault(c.Baud, d.Baud), Stop2: d.Stop2})
 	return o, nil
+}
+
+// watchOf is [rotator.watch] for the rotator's owner.
+func watchOf(c config.Watch) station.Watch {
+	s := func(n int) time.Duration { return time.Duration(n) * time.Second }
+	return station.Watch{StallDeg: c.StallDeg, StallWithin: s(c.StallS), StartWithin: s(c.StartS), WrongWayDeg: c.WrongWayDeg, OvershootDeg: c.OvershootDeg,
+		UncommandedDeg: c.UncommandedDeg, JumpFactor: c.JumpFactor, StopWithin: s(c.StopS), StopRetry: ms(c.StopRetryMs), TrackErrorDeg: c.TrackErrorDeg, TrackErrorFor: s(c.TrackErrorS)}
 }
 
 // parked is the park position, a true direction, as the mount counts it: on the
