@@ -132,6 +132,7 @@ type Book struct {
 	notify func(Change)
 
 	mu      sync.Mutex
+	err     error   // of the last write
 	entries []Entry // by AOS
 	wake    chan struct{}
 	cancel  map[string]func(State, string, string) // running passes
@@ -165,7 +166,19 @@ func (b *Book) save() error {
 			}
 		}
 	}
-	return b.store.Save(fileName, file{1, b.entries})
+	b.err = b.store.Save(fileName, file{1, b.entries})
+	return b.err
+}
+
+// Err is why the book could not be written when it last changed, or nil. What
+// the book says is true all the same, but a restart would not know it.
+func (b *Book) Err() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return fmt.Errorf("write the schedule: %w", b.err)
+	}
+	return nil
 }
 
 func (b *Book) poke() {
@@ -192,6 +205,10 @@ func (b *Book) Add(e Entry) (Entry, *safety.Refusal, error) {
 	if !now.Before(e.LOS) {
 		return Entry{}, safety.Refuse(safety.PassOver, "choose a later pass", "the pass ended at %s", e.LOS.UTC().Format(time.RFC3339)), nil
 	}
+	if !e.AOS.Before(e.LOS) {
+		return Entry{}, nil, fmt.Errorf("book the pass: it ends at %s, not after its start at %s", e.LOS.UTC().Format(time.RFC3339), e.AOS.UTC().Format(time.RFC3339))
+	}
+	before := slices.Clone(b.entries)
 	clash := b.clashes(e.AOS, e.LOS)
 	for _, i := range clash {
 		c := b.entries[i]
@@ -217,7 +234,7 @@ func (b *Book) Add(e Entry) (Entry, *safety.Refusal, error) {
 	b.entries = append(b.entries, e)
 	b.sort()
 	if err := b.save(); err != nil {
-		b.reload()
+		b.entries = before
 		return Entry{}, nil, fmt.Errorf("book the pass: %w", err)
 	}
 	for _, c := range changes {
@@ -226,17 +243,6 @@ func (b *Book) Add(e Entry) (Entry, *safety.Refusal, error) {
 	b.notify(Change{Entry: e})
 	b.poke()
 	return e, nil, nil
-}
-
-// reload drops changes that could not be saved.
-func (b *Book) reload() {
-	var f file
-	if _, err := b.store.Load(fileName, &f); err == nil {
-		b.entries = f.Entries
-		b.sort()
-	} else if errors.Is(err, fs.ErrNotExist) {
-		b.entries = nil
-	}
 }
 
 // clashes lists the open entries that leave less than Gap to an interval.
@@ -316,7 +322,11 @@ func (b *Book) Cancel(id, reason string, by event.Author) (Entry, *safety.Refusa
 		b.mu.Unlock()
 		return Entry{}, safety.Refuse(safety.FrozenWindow, "ask an operator to cancel it", "the pass starts in %s and nothing automatic changes a pass within %.0f minutes of AOS", max(left, 0).Round(time.Second), FreezeBefore.Minutes()), nil
 	}
-	why := fmt.Sprintf("cancelled by %s", by.User)
+	who := by.User
+	if who == "" {
+		who = fmt.Sprintf("%s %d", by.Kind, by.UID)
+	}
+	why := "cancelled by " + who
 	if reason != "" {
 		why += ": " + reason
 	}
@@ -326,12 +336,16 @@ func (b *Book) Cancel(id, reason string, by event.Author) (Entry, *safety.Refusa
 		stop(Cancelled, "CANCELLED", why)
 		return out, nil, nil
 	}
+	defer b.mu.Unlock()
+	before := slices.Clone(b.entries)
 	c := b.set(e, Cancelled, "CANCELLED", why)
-	err := b.save()
+	if err := b.save(); err != nil {
+		b.entries = before
+		return Entry{}, nil, fmt.Errorf("cancel the pass: %w", err)
+	}
 	b.notify(c)
-	b.mu.Unlock()
 	b.poke()
-	return c.Entry, nil, err
+	return c.Entry, nil, nil
 }
 
 // Get gives one entry.

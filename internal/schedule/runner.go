@@ -116,28 +116,41 @@ func (r *Runner) miss(e Entry, resumed bool) {
 func (r *Runner) work(ctx context.Context, e Entry) {
 	pctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r.book.running(e.ID, func(s State, code, reason string) { cancel(&ended{s, code, reason}) })
-	defer r.book.running(e.ID, nil)
+	if !r.book.running(e.ID, func(s State, code, reason string) { cancel(&ended{s, code, reason}) }) {
+		return // cancelled or displaced a moment ago
+	}
+	defer r.book.idle(e.ID)
 	out := r.exec.RunPass(pctx, e, func(s State, code, reason string) {
 		r.book.Move(e.ID, s, code, reason, nil)
 	})
-	if ctx.Err() != nil { // the station ends: the next start decides what becomes of the pass
+	done := out.State == Completed || out.State == Partial
+	if ctx.Err() != nil && !done { // the station ends: the next start decides what becomes of the pass
 		return
 	}
-	if why, ok := context.Cause(pctx).(*ended); ok {
+	if why, ok := context.Cause(pctx).(*ended); ok && !done {
 		out.State, out.Code, out.Reason = why.State, why.Code, why.Reason
+	}
+	if !out.State.Terminal() {
+		out.State, out.Code, out.Reason = Failed, "NO_OUTCOME", fmt.Sprintf("the work on the pass ended as %q, which is no end", out.State)
 	}
 	r.book.Move(e.ID, out.State, out.Code, out.Reason, func(x *Entry) { x.Record = out.Record })
 }
 
-// running tells the book how to give up a pass that is being worked; nil: no
-// longer.
-func (b *Book) running(id string, stop func(State, string, string)) {
+// running tells the book how to give up a pass that is about to be worked. It is
+// false when the pass is over already.
+func (b *Book) running(id string, stop func(State, string, string)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if stop == nil {
-		delete(b.cancel, id)
-		return
+	if i := b.find(id); i < 0 || b.entries[i].State.Terminal() {
+		return false
 	}
 	b.cancel[id] = stop
+	return true
+}
+
+// idle tells the book that a pass is worked no longer.
+func (b *Book) idle(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.cancel, id)
 }
