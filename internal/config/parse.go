@@ -87,6 +87,9 @@ func Parse(name string, data []byte) (*Config, []Warning, error) {
 	}
 	ch := check{c: &c}
 	ch.all()
+	if keys := ignored(w.marks); len(keys) > 0 && len(ch.problems) == 0 { // mistakes first
+		ch.warn("", "accepted, but not obeyed by this version: "+strings.Join(keys, ", "), "do not rely on them; they may be left out")
+	}
 	warnings := w.place(ch.warnings, shifted)
 	if len(ch.problems) > 0 {
 		w.problems = w.place(ch.problems, 0)
