@@ -146,7 +146,7 @@ func (h *house) elementPrivates() []door.Private {
 				return map[string]any{"refreshed": 0, "note": "every source was asked too recently; the next may be asked at " + stamp(h.catalogue.Due())}, nil
 			}
 			if err != nil && len(reports) == 0 {
-				return nil, err
+				return nil, didNotWork(err)
 			}
 			return map[string]any{"refreshed": len(reports), "reports": reports}, nil
 		}},

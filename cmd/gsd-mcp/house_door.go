@@ -130,6 +130,12 @@ func newPolicy(a config.Access) (*door.Policy, error) {
 	return p, nil
 }
 
+// didNotWork is a fault of a device, a disk or a source as the answer of a
+// private method: people on the station are told what it was.
+func didNotWork(err error) error {
+	return &mcp.Error{Code: mcp.CodeInternal, Message: fmt.Sprintf("it did not work: %v", err)}
+}
+
 // privates are the methods of people on the station itself.
 func (h *house) privates() []door.Private {
 	do := func(ctx context.Context, c station.Command) (any, error) {
@@ -138,7 +144,7 @@ func (h *house) privates() []door.Private {
 		case r.Refusal != nil:
 			return nil, r.Refusal
 		case r.Err != nil:
-			return nil, r.Err
+			return nil, didNotWork(r.Err)
 		}
 		return r.Data, nil
 	}

@@ -325,6 +325,8 @@ func (k *kit) listEvents(_ context.Context, c *mcp.Call) (*mcp.Result, error) {
 			found = append(found, e)
 		}
 	}
+	// The streams of events are written at different speeds; ids are in time.
+	slices.SortStableFunc(found, func(a, b event.Event) int { return strings.Compare(a.ID, b.ID) })
 	total := len(found)
 	list := make([]map[string]any, 0, min(total, a.Limit))
 	var lines []string
