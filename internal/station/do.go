@@ -621,6 +621,10 @@ func (s *Station) reset(c Command) (any, error) {
 	if c.Fault != "" && c.Fault != v.fault {
 		return nil, safety.Refuse(safety.DeviceFault, "run: gsd-mcp reset "+string(v.fault), "the latched fault is %s, not %s", v.fault, c.Fault)
 	}
+	if err := s.forgetFaults(); err != nil {
+		s.disk(err)
+		return nil, fmt.Errorf("the fault stays latched, since the reset could not be written down: %w", err)
+	}
 	s.rot.Reset()
 	s.changed("health")
 	return map[string]any{"reset": true, "fault": v.fault}, nil

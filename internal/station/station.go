@@ -165,6 +165,7 @@ func New(o Options) (s *Station, note string, err error) {
 			facts: s.facts, holds: s.leases.held, reading: s.reading, state: s.antennaState, fault: s.antennaFault, stood: s.stood, restore: s.restore,
 		})
 	}
+	note += s.restoreFaults()
 	if o.Radio != nil {
 		s.rad = newRadioOwner(*o.Radio, o.Clock, s.facts)
 	}
@@ -397,9 +398,4 @@ func (s *Station) reading(at time.Time, mech unit.AzEl) {
 func (s *Station) antennaState(from, to AntennaState, why string) {
 	s.emit(event.About{Subject: "antenna"}, event.AntennaState{From: string(from), To: string(to), Reason: why})
 	s.changed("antenna")
-}
-
-func (s *Station) antennaFault(code safety.Code, why string) {
-	s.emit(event.About{Subject: "antenna"}, event.AntennaFault{Code: string(code), Fault: why, Fix: "look at the mount, then an operator runs: gsd-mcp reset " + string(code)})
-	s.changed("health")
 }
