@@ -44,11 +44,7 @@ func Follow(ctx context.Context, clk *clock.Clock, p *Plan, m Mover) (Tally, err
 		if !now.Before(p.End) {
 			return tally, nil
 		}
-		mech, sight, err := p.At(now.Add(m.Lead()))
-		if err != nil {
-			return tally, err
-		}
-		if err := m.Set(Setpoint{Mech: mech, Sight: sight, For: now.Add(m.Lead())}); err != nil {
+		if err := p.tick(now, m); err != nil {
 			return tally, err
 		}
 		tally.Ticks++
@@ -62,6 +58,16 @@ func Follow(ctx context.Context, clk *clock.Clock, p *Plan, m Mover) (Tally, err
 			return tally, err
 		}
 	}
+}
+
+// tick gives the setpoint for what is asked now and takes effect a lead later.
+func (p *Plan) tick(now time.Time, m Mover) error {
+	at := now.Add(m.Lead())
+	mech, sight, err := p.At(at)
+	if err != nil {
+		return err
+	}
+	return m.Set(Setpoint{Mech: mech, Sight: sight, For: at})
 }
 
 // Doppler steps: the dead band around the wanted frequency inside which a

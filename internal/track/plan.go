@@ -29,6 +29,8 @@ const (
 	planStep = time.Second
 	maxGrid  = 4 * 3600
 	simStep  = 100 * time.Millisecond // of the predicted follow
+	maxPath  = 20000
+	wildDeg  = 60 // azimuth from one sample to the next: more is not sampled well
 )
 
 // keyholeLoss is the fraction of a pass off the beam above which it is refused.
@@ -80,7 +82,17 @@ func Make(q Request) (*Plan, *safety.Refusal) {
 	if n := q.End.Sub(q.Begin) / step; n > maxGrid {
 		step = q.End.Sub(q.Begin) / maxGrid
 	}
-	sights, err := sample(q, step)
+	sights, fastest, err := sample(q, step)
+	if err == nil && fastest > wildDeg && step == planStep {
+		// Through the zenith: between two samples it is not clear which way round
+		// the azimuth went, so look more often.
+		step = simStep
+		sights, _, err = sample(q, step)
+	}
+	var path []Sight
+	if err == nil {
+		path, err = pathOf(q)
+	}
 	if err != nil {
 		return nil, safety.Refuse(safety.SatelliteDecayed, "choose another satellite, or import newer elements", "the pass cannot be computed: %v", err)
 	}
@@ -96,7 +108,7 @@ func Make(q Request) (*Plan, *safety.Refusal) {
 				}
 				continue
 			}
-			p.Predicted = p.predict(q)
+			p.Predicted = p.predict(q, path)
 			if best == nil || p.better(best) {
 				best = p
 			}
@@ -118,9 +130,11 @@ func Make(q Request) (*Plan, *safety.Refusal) {
 	return best, nil
 }
 
-func sample(q Request, step time.Duration) ([]unit.AzEl, error) {
+// sample looks at the satellite every step, azimuth unwrapped; fastest is the
+// most that the azimuth changes from one look to the next.
+func sample(q Request, step time.Duration) (out []unit.AzEl, fastest float64, err error) {
 	n := int(q.End.Sub(q.Begin)/step) + 2
-	out := make([]unit.AzEl, 0, n)
+	out = make([]unit.AzEl, 0, n)
 	prev := math.NaN()
 	for i := range n {
 		t := q.Begin.Add(time.Duration(i) * step)
@@ -129,19 +143,40 @@ func sample(q Request, step time.Duration) ([]unit.AzEl, error) {
 		}
 		s, err := q.Sky(t)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if !s.Finite() {
-			return nil, fmt.Errorf("no direction at %s", t.UTC().Format(time.RFC3339))
+			return nil, 0, fmt.Errorf("no direction at %s", t.UTC().Format(time.RFC3339))
 		}
 		az := s.AzDeg
 		if i > 0 {
 			az = unit.Nearest(az, prev)
+			fastest = max(fastest, math.Abs(az-prev))
 		}
 		prev = az
 		out = append(out, unit.AzEl{AzDeg: az, ElDeg: s.ElDeg})
 	}
+	return out, fastest, nil
+}
+
+// pathOf looks as often as the predicted follow needs it, once for all windings.
+// Long passes are slow: fewer looks do.
+func pathOf(q Request) ([]Sight, error) {
+	step := pathStep(q)
+	n := int(q.End.Sub(q.Begin)/step) + 1
+	out := make([]Sight, n)
+	for i := range out {
+		s, err := q.Sky(q.Begin.Add(time.Duration(i) * step))
+		if err != nil {
+			return nil, err
+		}
+		out[i] = s
+	}
 	return out, nil
+}
+
+func pathStep(q Request) time.Duration {
+	return simStep * max(1, q.End.Sub(q.Begin)/simStep/maxPath)
 }
 
 func span(s []unit.AzEl) (lo, hi float64) {
@@ -158,7 +193,7 @@ func windings(q Request, sights []unit.AzEl, step time.Duration, flip bool) []*P
 	t := q.Rules.Travel
 	shift, lo, hi := -q.Rules.Offset.AzDeg, 0.0, 0.0
 	if flip {
-		if t.ElMaxDeg < 170 { // the mount cannot go over the top
+		if t.ElMaxDeg <= 90 { // the mount cannot go over the top; how far it must, prove tells
 			return nil
 		}
 		shift += 180
@@ -210,23 +245,16 @@ func (p *Plan) prove(q Request, sights []unit.AzEl) *safety.Refusal {
 
 // predict lets a mount with the configured speed and acceleration follow the
 // pass and measures how far it lags.
-func (p *Plan) predict(q Request) Stats {
-	var rec Recorder
-	rec.beam = q.BeamwidthDeg
+func (p *Plan) predict(q Request, path []Sight) Stats {
+	rec := Recorder{beam: q.BeamwidthDeg, errs: make([]float64, 0, len(path))}
 	at, va, ve := p.Start, 0.0, 0.0
-	dt := simStep.Seconds()
-	total := int(p.End.Sub(p.Begin) / simStep)
-	skip := max(1, total/20000) // long passes are slow: fewer looks do
-	for i := 0; i <= total; i += skip {
-		t := p.Begin.Add(time.Duration(i) * simStep)
-		s, err := p.sky(t)
-		if err != nil {
-			break
-		}
-		want := p.mechanical(t, s)
-		at.AzDeg, va = chase(at.AzDeg, va, want.AzDeg, q.Rules.AzSpeedDps, q.Rules.AccelDps2, dt*float64(skip))
-		at.ElDeg, ve = chase(at.ElDeg, ve, want.ElDeg, q.Rules.ElSpeedDps, q.Rules.AccelDps2, dt*float64(skip))
-		rec.add(unit.Separation(p.rules.True(at), s.AzEl), dt*float64(skip))
+	step := pathStep(q)
+	dt := step.Seconds()
+	for i, s := range path {
+		want := p.mechanical(p.Begin.Add(time.Duration(i)*step), s)
+		at.AzDeg, va = chase(at.AzDeg, va, want.AzDeg, q.Rules.AzSpeedDps, q.Rules.AccelDps2, dt)
+		at.ElDeg, ve = chase(at.ElDeg, ve, want.ElDeg, q.Rules.ElSpeedDps, q.Rules.AccelDps2, dt)
+		rec.add(unit.Separation(p.rules.True(at), s.AzEl), dt)
 	}
 	return rec.Stats()
 }
