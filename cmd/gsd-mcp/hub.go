@@ -170,6 +170,7 @@ func (h *house) hubPrivates() []door.Private {
 type verifyFlags struct {
 	c                       hub.ConsumerConfig
 	once, json, forget      bool
+	screen                  bool // one screen that is drawn anew
 	settle, patience, every time.Duration
 }
 
@@ -184,7 +185,17 @@ func hubVerifyCmd() *cobra.Command {
 		Example: "  gsd-mcp hub verify --broker ssl://hub.example.org:8883 --user hub --password-file pw --ca-file ca.crt --file /var/lib/hub/account\n" +
 			"  gsd-mcp hub verify --broker mqtt://127.0.0.1:1883 --once --json",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return hubVerify(cmd, f) },
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		stdout, isFile := cmd.OutOrStdout().(*os.File)
+		f.screen = isFile && onTerminal(stdout) && !f.json
+		out := &counted{w: cmd.OutOrStdout()}
+		cmd.SetOut(out)
+		err := hubVerify(cmd, f)
+		if err != nil && f.json && out.n == 0 {
+			printFailure(out, err)
+		}
+		return err
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.c.Link.Broker, "broker", "", "mqtt://host:1883 or ssl://host:8883")
@@ -286,8 +297,6 @@ func verifyOnce(ctx context.Context, cmd *cobra.Command, k *hub.Consumer, f veri
 // elsewhere a table or a line of JSON whenever something has changed.
 func verifyOn(ctx context.Context, cmd *cobra.Command, k *hub.Consumer, f verifyFlags) {
 	out := cmd.OutOrStdout()
-	stdout, isFile := out.(*os.File)
-	screen := isFile && onTerminal(stdout) && !f.json
 	tick := time.NewTicker(f.every)
 	defer tick.Stop()
 	last := ""
@@ -297,7 +306,7 @@ func verifyOn(ctx context.Context, cmd *cobra.Command, k *hub.Consumer, f verify
 		now.Time = time.Time{}
 		if b, err := json.Marshal(now); err == nil && string(b) != last {
 			last = string(b)
-			if screen {
+			if f.screen {
 				fmt.Fprint(out, "\x1b[H\x1b[2J")
 			}
 			if showFleet(out, r, f.json) != nil {
