@@ -47,7 +47,8 @@ func (h *house) loadElements() error {
 		}
 		r, err := c.Import(context.Background(), name, data)
 		for _, p := range r.Problems {
-			h.elementProblems = append(h.elementProblems, p.String())
+			h.log.Warn("elements", "problem", p.String())
+			h.elementProblems = append(h.elementProblems, fmt.Sprintf("%s:%d:%d: %s", p.Source, p.Line, p.Column, p.Fix))
 		}
 		if err != nil {
 			h.elementProblems = append(h.elementProblems, err.Error())
@@ -99,11 +100,11 @@ func (h *house) heldBack(norad int) string {
 }
 
 // elementFindings says what of the catalogue and its sources somebody should
-// know.
+// know. Nothing from inside a file is repeated: a model reads this.
 func (h *house) elementFindings() []health.Finding {
 	var out []health.Finding
 	if n := len(h.elementProblems); n > 0 {
-		out = append(out, health.Finding{Code: "ELEMENT_FILES", Severity: health.Warning, Title: "Element files", Cause: fmt.Sprintf("%d problems in the files of [elements]; the first: %s", n, h.elementProblems[0]), NextStep: "correct the file, then restart the daemon"})
+		out = append(out, health.Finding{Code: "ELEMENT_FILES", Severity: health.Warning, Title: "Element files", Cause: fmt.Sprintf("%d problems in the files of [elements]; the first: %s", n, h.elementProblems[0]), NextStep: "read the log, or run: gsd-mcp passes --elements FILE; correct the file, then restart the daemon"})
 	}
 	st := h.catalogue.Status()
 	if st.Satellites == 0 {
