@@ -115,7 +115,7 @@ func (h *house) elementFindings() []health.Finding {
 	}
 	for _, s := range st.Sources {
 		if s.Failures >= 3 {
-			out = append(out, health.Finding{Code: "ELEMENT_SOURCE", Severity: health.Warning, Title: "Element source fails", Cause: fmt.Sprintf("%s failed %d times in a row: %s", s.URL, s.Failures, s.LastError), NextStep: "check the network and the address in [elements] sources", Since: s.LastOK})
+			out = append(out, health.Finding{Code: "ELEMENT_SOURCE", Severity: health.Warning, Title: "Element source fails", Cause: fmt.Sprintf("%s failed %d times in a row", s.URL, s.Failures), NextStep: "read why: gsd-mcp elements list; check the network and the address in [elements] sources", Since: s.LastOK})
 		}
 	}
 	return out
