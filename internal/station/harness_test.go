@@ -683,3 +683,23 @@ func trackTo(az, el float64) track.Setpoint {
 	p := unit.AzEl{AzDeg: az, ElDeg: el}
 	return track.Setpoint{Mech: p, Sight: track.Sight{AzEl: p}, For: time.Now()}
 }
+
+// benchWorld is a station whose antenna has been read, outside of any bubble.
+func benchWorld(b *testing.B) *Station {
+	b.Helper()
+	clk := clock.System()
+	drv, err := rotator.Lookup("easycomm2")
+	if err != nil {
+		b.Fatal(err)
+	}
+	zones := []safety.Zone{{Name: "mast", AzFromDeg: 170, AzToDeg: 190, ElMinDeg: 0, ElMaxDeg: 25, Reason: "mast"}, {Name: "roof", AzFromDeg: 300, AzToDeg: 350, ElMinDeg: 0, ElMaxDeg: 15, Reason: "roof"}}
+	s, _, err := New(Options{Clock: clk, Site: greenwich, Store: newMemStore(), Bus: event.NewBus(event.Options{Station: "bench", Clock: clk}), Trust: func() Trust { return Trust{Good: true} }, Simulated: true,
+		Rules: safety.Rules{Travel: safety.Travel{AzMaxDeg: 450, ElMaxDeg: 180}, AzSpeedDps: 6, ElSpeedDps: 3, AccelDps2: 12, Zones: zones,
+			FeedbackMoving: time.Hour, FeedbackIdle: time.Hour, SunSeparationDeg: 5},
+		Rotator: &RotatorOptions{Driver: drv, Absolute: true}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.rot.view = rotatorView{present: true, measured: true, windingOK: true, mech: unit.AzEl{AzDeg: 120, ElDeg: 40}}
+	return s
+}

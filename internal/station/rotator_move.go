@@ -22,6 +22,14 @@ func (w *rotatorOwner) begin(ctx context.Context, r startRequest) error {
 		r.reply <- safety.Refuse(safety.DeviceAbsent, "wait until the station is up again", "the station is ending")
 		return nil
 	}
+	// An idle antenna is looked at seldom: a move begins from where it is now, and
+	// the next request must not find an old reading under a moving antenna.
+	if w.seen > 0 && w.mono()-w.goodAt > pollMoving {
+		if err := w.poll(ctx); err != nil {
+			r.reply <- err
+			return err
+		}
+	}
 	route, ref := safety.Way(w.rules, w.hooks.facts(), m.req)
 	if ref == nil && !w.hooks.holds(m.req.Holder) {
 		ref = safety.Refuse(safety.LeaseHeld, "ask again", "the lease of this move ended before it began: its session is gone, or the antenna was stopped")

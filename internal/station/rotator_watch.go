@@ -205,7 +205,8 @@ func (w *rotatorOwner) confirmStop(p unit.AzEl, moved bool, now time.Duration) {
 	}
 	brake := max(w.rules.AzSpeedDps, w.rules.ElSpeedDps) / w.rules.AccelDps2
 	limit := w.o.Watch.StopWithin + time.Duration(brake*float64(time.Second)) + w.stillFor()
-	if now-s.begun > w.patience(limit) && s.readings > 0 && s.tries > 1 && !s.latched {
+	// Only a reading that shows motion counts against it, not time that has passed.
+	if moved && now-s.begun > w.patience(limit) && s.readings > 0 && s.tries > 1 && !s.latched {
 		s.latched = true
 		w.latch(safety.DeviceFault, fmt.Sprintf("the antenna still moves %.1f s after it was told to stop, %d times: use the switch at the station", (now-s.begun).Seconds(), s.tries))
 	}
