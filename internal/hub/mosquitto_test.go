@@ -130,6 +130,7 @@ func TestMosquittoTakesOurClientCertificate(t *testing.T) {
 }
 
 func TestMosquittoSilentIsNoticedByPing(t *testing.T) {
+	t.Parallel()
 	b := hubtest.Mosquitto(t, hubtest.Options{})
 	f := newFixture(t)
 	f.start(Config{Broker: b.URL, KeepAlive: 2 * time.Second, PingTimeout: time.Second, ConnectTimeout: 10 * time.Second})
@@ -238,6 +239,7 @@ func TestKilledDaemonLosesNothing(t *testing.T) {
 		daemon(t, dir, os.Getenv("HUB_TEST_BROKER"))
 		return
 	}
+	t.Parallel()
 	kills := 5
 	if s := os.Getenv("GSD_KILLS"); s != "" {
 		var err error
@@ -339,6 +341,7 @@ func daemon(t *testing.T, dir, url string) {
 // kill -9 of the broker, again and again, under load: what it acknowledged and
 // lost, the hub misses by its numbers, asks for, and gets.
 func TestKilledBrokerLosesNothingForGood(t *testing.T) {
+	t.Parallel()
 	kills := 3
 	if s := os.Getenv("GSD_BROKER_KILLS"); s != "" {
 		var err error
