@@ -325,7 +325,7 @@ func TestAPassIsWorkedFromBookingToCompleted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of tracking")
 	}
-	r := newRig(t, 10, "")
+	r := newRig(t, 8, "")
 	r.serve(t)
 	s := r.client(t)
 	e := r.book(t, s)

@@ -342,6 +342,11 @@ func (r *passRun) attempt(ctx context.Context, plan *track.Plan, orbit *safety.O
 		return err
 	}
 	r.state("acquiring", "waiting at the point where the pass begins")
+	// The mark comes before the wait: at the pass's beginning nothing waits for a
+	// disk.
+	if ref := s.markMoving(); ref != nil {
+		return ref
+	}
 	if err := s.o.Clock.SleepUntil(ctx, plan.Begin); err != nil {
 		return err
 	}
@@ -422,13 +427,10 @@ func (r *passRun) track(ctx context.Context, plan *track.Plan, orbit *safety.Orb
 			return event.PassAOS{PassRef: r.ref(), Look: l, PointingErrorDeg: r.currentError()}
 		})
 	}
-	if ref := s.markMoving(); ref != nil {
-		return ref
-	}
-	r.state("tracking", "")
 	s.rot.BeginTrack(safety.Request{Verb: safety.VerbTrack, Holder: schedulerHolder, Rank: safety.RankScheduler, Orbit: orbit})
 	tctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	wg.Go(func() { r.state("tracking", "") }) // it goes to the disk, and the satellite does not wait
 	if s.rad != nil && r.job.Downlink.FrequencyHz > 0 {
 		s.rad.Busy(true)
 		wg.Go(func() {
