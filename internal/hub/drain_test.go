@@ -99,7 +99,7 @@ func TestThreeDaysOfflineAreCaughtUp(t *testing.T) {
 	if took <= 0 || took > within {
 		t.Errorf("%d events took %v, want at most %v", n, took, within)
 	}
-	if growth > offlineGrowth {
+	if growth > offlineGrowth && !underRace {
 		t.Errorf("anonymous memory grew by %d bytes, want less than %d", growth, offlineGrowth)
 	}
 	t.Logf("%d events in %v: %.0f a second, %d kB more memory, %d came twice", n, took, float64(n)/took.Seconds(), growth>>10, twice)

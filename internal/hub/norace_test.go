@@ -1,0 +1,6 @@
+//go:build !race
+
+package hub
+
+// underRace: the race detector multiplies memory.
+const underRace = false
