@@ -33,8 +33,12 @@ type deskOf struct {
 	ended map[string][]schedule.State // terminal states of each entry, in order
 }
 
-func newDeskOf(w *world) *deskOf {
-	d := &deskOf{w: w, ended: map[string][]schedule.State{}}
+// newDeskOf goes on with what an earlier desk saw; nil: it is the first.
+func newDeskOf(w *world, ended map[string][]schedule.State) *deskOf {
+	if ended == nil {
+		ended = map[string][]schedule.State{}
+	}
+	d := &deskOf{w: w, ended: ended}
 	var err error
 	d.book, _, err = schedule.Open(w.store, w.clk.Now, func(c schedule.Change) {
 		d.mu.Lock()
@@ -76,7 +80,7 @@ func (d *deskOf) add(p passes.Pass, by event.Author) schedule.Entry {
 // A booked pass is worked by itself, from the book to the record.
 func TestABookedPassIsWorked(t *testing.T) {
 	inWorld(t, setup{}, func(w *world) {
-		d := newDeskOf(w)
+		d := newDeskOf(w, nil)
 		defer d.end()
 		e := d.add(w.pass(), event.Author{Kind: "agent", UID: 2001})
 		w.clockTo(e.LOS.Add(2 * time.Minute))
@@ -161,7 +165,7 @@ func TestPropertyEveryPassEndsOnce(t *testing.T) {
 			w.until(time.Minute, "the first position", func() bool { return w.st.Antenna().Measured != nil && w.still() })
 			obs := &observer{w: w, zone: zone, intents: map[string]bool{}, results: map[string]bool{}}
 			defer w.watch(100*time.Millisecond, obs.look)()
-			d := newDeskOf(w)
+			d := newDeskOf(w, nil)
 			defer func() { d.end() }()
 			e := d.add(w.pass(), event.Author{Kind: "agent", UID: 2001})
 			ctx := context.Background()
@@ -224,9 +228,7 @@ func TestPropertyEveryPassEndsOnce(t *testing.T) {
 					w.do(alice, VerbReset)
 				case "restart runner":
 					d.end()
-					was := d
-					d = newDeskOf(w)
-					d.ended = was.ended
+					d = newDeskOf(w, d.ended)
 				}
 			}
 			w.clockTo(e.LOS.Add(6 * time.Minute))

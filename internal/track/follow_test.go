@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,19 +100,29 @@ func TestFollowEndsWhenToldTo(t *testing.T) {
 }
 
 type tuner struct {
+	clk *clock.Clock
+
+	mu  sync.Mutex
 	hz  int64
 	set int
-	clk *clock.Clock
 	at  []time.Time
 }
 
 func (r *tuner) Tune(hz int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.hz = hz
 	r.set++
 	r.at = append(r.at, r.clk.Now())
 	return nil
 }
 func (r *tuner) Lead() time.Duration { return 0 }
+
+func (r *tuner) has() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hz
+}
 
 // The receiver stays within its mode's dead band of what the orbit package says
 // of the carrier, with as few steps as that takes.
@@ -137,13 +148,18 @@ func TestDopplerStaysInItsBand(t *testing.T) {
 					synctest.Wait()
 					s, _ := sky(clk.Now())
 					want := nominal + passes.Doppler(nominal, s.RangeRateKmS) // what is heard
-					if off := math.Abs(float64(r.hz) - want); off > band+1 {
+					if off := math.Abs(float64(r.has()) - want); off > band+1 {
 						t.Fatalf("%.0f Hz off at %v, the band is %v", off, clk.Now(), band)
 					}
 					if !math.IsNaN(prev) {
 						travel += math.Abs(want - prev)
 					}
 					prev = want
+				}
+				time.Sleep(5 * time.Second)
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
 				}
 				if limit := int(travel/band) + 2; r.set > limit {
 					t.Errorf("%d steps for %.0f Hz, want at most %d", r.set, travel, limit)
@@ -152,11 +168,6 @@ func TestDopplerStaysInItsBand(t *testing.T) {
 					if d := r.at[i].Sub(r.at[i-1]); d < DopplerPeriod {
 						t.Errorf("two steps within %v", d)
 					}
-				}
-				time.Sleep(5 * time.Second)
-				cancel()
-				if err := <-done; err != nil {
-					t.Error(err)
 				}
 			})
 		})
