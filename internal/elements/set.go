@@ -105,7 +105,7 @@ func (s Set) Validate() error {
 	case !(s.MeanAnomalyDeg >= 0 && s.MeanAnomalyDeg <= 360):
 		return fmt.Errorf("mean anomaly %g is outside 0..360", s.MeanAnomalyDeg)
 	case !(s.BStar >= -maxBStar && s.BStar <= maxBStar):
-		return fmt.Errorf("B* %g is outside -%d..%d", s.BStar, maxBStar, maxBStar)
+		return fmt.Errorf("drag term B* %g is outside -%d..%d", s.BStar, maxBStar, maxBStar)
 	case math.IsNaN(s.MeanMotionDot) || math.IsInf(s.MeanMotionDot, 0):
 		return fmt.Errorf("mean motion derivative is not a number")
 	case math.IsNaN(s.MeanMotionDDot) || math.IsInf(s.MeanMotionDDot, 0):

@@ -133,7 +133,6 @@ type fakeExec struct {
 	at      []time.Time
 	outcome Outcome        // zero: completed
 	instead func() Outcome // at once
-	gate    chan struct{}  // closed: RunPass may begin
 }
 
 func (x *fakeExec) RunPass(ctx context.Context, e Entry, report func(State, string, string)) Outcome {

@@ -18,17 +18,6 @@ import (
 	"gsd-mcp/internal/sim"
 )
 
-// eventually waits for a condition that another goroutine or the kernel makes
-// true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 5 s: %s", what)
-		}
-	}
-}
-
 func openPTY(t *testing.T) *sim.PTY {
 	t.Helper()
 	pty, err := sim.OpenPTY()

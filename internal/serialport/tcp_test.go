@@ -38,7 +38,9 @@ func TestTCPPortBehavesLikeASerialOne(t *testing.T) {
 	buf := make([]byte, 8)
 	n := 0
 	for n == 0 { // until the old bytes have arrived
-		n, err = p.Read(t.Context(), buf[:1])
+		if n, err = p.Read(t.Context(), buf[:1]); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := p.Discard(); err != nil {
 		t.Fatal(err)

@@ -286,15 +286,6 @@ func (s *Station) emit(about event.About, d event.Data) {
 	})
 }
 
-// emitNow records an event and waits until it is accepted.
-func (s *Station) emitNow(ctx context.Context, about event.About, d event.Data) error {
-	_, err := s.o.Bus.Emit(ctx, about, d)
-	if err != nil {
-		s.disk(err)
-	}
-	return err
-}
-
 // disk notes that something could not be written: nothing is actuated until a
 // later write goes well.
 func (s *Station) disk(err error) {

@@ -59,8 +59,6 @@ type rig struct {
 	server *mcp.Server
 	sets   *sets
 	disk   *memory
-	config any
-	hub    any
 	wg     sync.WaitGroup
 	cancel context.CancelFunc
 	open   []*session
