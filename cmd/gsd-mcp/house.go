@@ -258,6 +258,9 @@ func (h *house) buildHub(o *hub.Config) error {
 	if c.Broker == "" {
 		return nil
 	}
+	if c.PasswordFile == "" && c.Password == "" {
+		c.Password = os.Getenv("GSD_HUB_PASSWORD")
+	}
 	c.Dir = h.dir
 	c.ClockTrusted = func() bool { t := h.watcher.Trust(); return t.Good && !h.clk.Simulated() || h.clk.Simulated() }
 	var err error
