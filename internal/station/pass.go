@@ -348,6 +348,9 @@ func (r *passRun) attempt(ctx context.Context, plan *track.Plan, orbit *safety.O
 		return ref
 	}
 	if err := s.o.Clock.SleepUntil(ctx, plan.Begin); err != nil {
+		if v, _ := s.rot.View(); v.measured && !v.moving { // the mark is not needed after all
+			s.stood(v.mech)
+		}
 		return err
 	}
 	return r.track(ctx, plan, orbit)

@@ -330,6 +330,9 @@ func TestAPassEndsAsItWasEnded(t *testing.T) {
 					if w.mount.Moving() {
 						t.Error("the antenna still moves")
 					}
+					if wd := w.store.winding(); wd.Moving {
+						t.Errorf("the antenna stands and the disk says %+v", wd)
+					}
 				})
 			})
 		}

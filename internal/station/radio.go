@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -66,6 +67,7 @@ type radioOwner struct {
 
 	// Below: the owner's goroutine only.
 	rad     radio.Radio
+	line    *watchedWire
 	lastAt  time.Duration
 	misses  int
 	backoff time.Duration
@@ -220,7 +222,8 @@ func (w *radioOwner) answerHalts(err error) bool {
 }
 
 func (w *radioOwner) session(ctx context.Context, wire Wire) error {
-	w.rad = w.o.Model.New(wire)
+	w.line = &watchedWire{Wire: wire}
+	w.rad = w.o.Model.New(w.line)
 	w.misses, w.lastAt = 0, 0
 	defer func() {
 		hctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), haltTimeout)
@@ -344,11 +347,39 @@ func (w *radioOwner) linkError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
-	if w.misses++; w.misses >= lostReplies {
+	if w.misses++; w.misses >= lostReplies || w.line.gone {
 		return err
 	}
 	return nil
 }
+
+// A watchedWire notices that its line is gone, whatever a driver makes of the
+// error: silence is none.
+type watchedWire struct {
+	Wire
+	gone bool
+}
+
+func (l *watchedWire) note(err error) error {
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		l.gone = true
+	}
+	return err
+}
+
+// Write sends p whole.
+func (l *watchedWire) Write(ctx context.Context, p []byte) error {
+	return l.note(l.Wire.Write(ctx, p))
+}
+
+// Read returns at least one byte, or an error.
+func (l *watchedWire) Read(ctx context.Context, p []byte) (int, error) {
+	n, err := l.Wire.Read(ctx, p)
+	return n, l.note(err)
+}
+
+// Discard drops what has been received and not yet read.
+func (l *watchedWire) Discard() error { return l.note(l.Wire.Discard()) }
 
 func (w *radioOwner) pollDue() time.Duration {
 	w.mu.Lock()

@@ -114,6 +114,9 @@ func (w *rotatorOwner) pointTo(ctx context.Context, to unit.AzEl) error {
 		return fmt.Errorf("point: %w", err)
 	}
 	w.sent, w.hasSent, w.sentAt = to, true, w.mono()
+	if w.o.Driver.Caps.AzimuthOnly { // there is no elevation to wait for
+		w.last.ElDeg = to.ElDeg
+	}
 	return nil
 }
 

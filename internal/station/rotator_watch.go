@@ -69,6 +69,9 @@ func (w *rotatorOwner) poll(ctx context.Context) error {
 // the antenna arrived, does it do what it was told.
 func (w *rotatorOwner) reading(ctx context.Context, raw unit.AzEl, at time.Time, took time.Duration) error {
 	now := w.mono()
+	if w.o.Driver.Caps.AzimuthOnly && w.hasLast {
+		raw.ElDeg = w.last.ElDeg
+	}
 	if w.seen == 0 {
 		raw.AzDeg = w.unwind(raw, now)
 	} else if !w.o.Absolute {

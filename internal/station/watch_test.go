@@ -365,3 +365,21 @@ func TestTheWayRoundAKeepOutIsKept(t *testing.T) {
 		})
 	}
 }
+
+// A rotator without an elevation axis arrives when its azimuth does, and a jam
+// of that is a stall.
+func TestARotatorWithoutElevation(t *testing.T) {
+	m := sim.DefaultMount()
+	m.AzMaxDeg, m.StartAzDeg = 360, 180
+	inWorld(t, setup{protocol: "rotorez", mount: m}, func(w *world) {
+		w.mustPoint(alice, 90, 40)
+		w.until(2*time.Minute, "arrival", w.arrived)
+		if at := w.mount.Truth().AzDeg; math.Abs(at-90) > 2 {
+			t.Errorf("at %v", at)
+		}
+		w.mustPoint(alice, 200, 10)
+		w.sleep(5 * time.Second)
+		w.ctl.SetFault(sim.RotatorJam)
+		w.until(15*time.Second, "the stall", func() bool { return w.st.Antenna().Fault == safety.Stalled })
+	})
+}
