@@ -82,6 +82,8 @@ const (
 	horizonDeg     = 10.0                   // no target further ahead than this (hazard M-21) ...
 	horizonTime    = 2.0                    // ... or than this many seconds of travel
 	suspectNoise   = 3.0                    // degrees beside what the speed allows
+	echoFactor     = 1.25                   // times top speed: a target reached faster is an echo ...
+	echoNoise      = 1.0                    // ... beside these degrees
 	deadmanPeriods = 3                      // setpoints missing in a row
 	deadmanReal    = 300 * time.Millisecond // real: the least a dead-man waits, whatever the simulated rate
 	watchReal      = time.Second            // real: the least time after which a silence or a standstill is held against the device
@@ -108,6 +110,8 @@ type motion struct {
 	from  unit.AzEl     // where the leg began
 	coast unit.AzEl     // degrees that the mount may run on from its speed then
 	begun time.Duration // station monotonic
+
+	astray int // readings in a row that go where they must not
 
 	linger time.Duration // it is not over before this long after asked
 	asked  time.Duration // when it was given its target, station monotonic
@@ -164,6 +168,8 @@ type rotatorOwner struct {
 	misses   int
 	seen     int // readings since the line was opened
 	last     unit.AzEl
+	before   unit.AzEl // the reading before last
+	beforeAt time.Duration
 	hasLast  bool          // last holds a reading of this process
 	goodAt   time.Duration // when last was read
 	goodReal time.Time

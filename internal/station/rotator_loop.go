@@ -321,9 +321,9 @@ func (w *rotatorOwner) rest(ctx context.Context) error {
 func (w *rotatorOwner) pollDue() time.Duration {
 	every := pollIdle
 	switch {
-	case w.stop != nil, w.seen < settleReadings:
+	case w.stop != nil, w.doubts > 0, w.move != nil && w.move.astray > 0, w.seen < settleReadings:
 		every = pollStopping
-	case w.move != nil, w.misses > 0, w.doubts > 0, !w.standing(), w.tracks():
+	case w.move != nil, w.misses > 0, !w.standing(), w.tracks():
 		every = pollMoving
 	}
 	return w.pollAt + max(every, w.o.Driver.Caps.MinInterval)

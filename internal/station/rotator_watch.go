@@ -77,11 +77,22 @@ func (w *rotatorOwner) reading(ctx context.Context, raw unit.AzEl, at time.Time,
 	} else if !w.o.Absolute {
 		raw.AzDeg = unit.Nearest(raw.AzDeg, w.last.AzDeg)
 	}
-	if w.seen > 0 && !w.plausible(raw, now-w.goodAt+took) {
+	since := now - w.goodAt + took
+	possible := w.seen == 0 || w.plausible(raw, w.last, since)
+	if d := since + w.goodAt - w.beforeAt; w.seen > 1 && d < 4*pollMoving { // was it the last one that was damaged?
+		possible = possible || w.plausible(raw, w.before, d)
+	}
+	echo := w.seen > 0 && w.echoes(raw, since)
+	if !possible || echo || w.strays(raw) {
 		if w.doubts++; w.doubts < 2 {
 			return nil // once may be a damaged frame
 		}
+	}
+	if !possible || echo {
 		why := fmt.Sprintf("the position jumped from %v to %v in %.1f s", w.last, raw, (now - w.goodAt).Seconds())
+		if echo {
+			why = fmt.Sprintf("the position was %v, the target %v, and %.1f s later the position is exactly the target: the controller reports what it was told and not where the antenna is, or the mount is far faster than its profile", w.last, w.sent, (now - w.goodAt).Seconds())
+		}
 		w.doubts, w.last, w.goodAt, w.stance.since = 0, raw, now, 0
 		if !w.windingTold() { // it may be a turn off from here on
 			w.mu.Lock()
@@ -93,6 +104,7 @@ func (w *rotatorOwner) reading(ctx context.Context, raw unit.AzEl, at time.Time,
 	w.doubts = 0
 	w.seen++
 	was, wasAt := w.last, w.goodAt
+	w.before, w.beforeAt = was, wasAt
 	w.last, w.hasLast, w.goodAt, w.goodReal = raw, true, now, time.Now()
 	moved := w.stands(raw, now)
 	tracking := w.tracks()
@@ -148,8 +160,25 @@ func (w *rotatorOwner) unwind(raw unit.AzEl, now time.Duration) (az float64) {
 	return az
 }
 
-// plausible reports whether the antenna can be at p, dt after it was last seen.
-func (w *rotatorOwner) plausible(p unit.AzEl, dt time.Duration) bool {
+// strays reports whether an antenna that is to stand is read somewhere else.
+// Any way is possible in the time between two idle readings, and a digit that
+// the wire has changed must not be taken for motion: it is read again.
+func (w *rotatorOwner) strays(p unit.AzEl) bool {
+	return w.move == nil && w.stop == nil && w.hasIdle && w.seen > 0 && !w.tracks() && !near(p, w.idle, w.o.Watch.UncommandedDeg)
+}
+
+// echoes reports whether the position is the target, to the last digit, long
+// before the mount can have got there.
+func (w *rotatorOwner) echoes(p unit.AzEl, dt time.Duration) bool {
+	if !w.hasSent || !near(p, w.sent, w.o.Driver.Caps.ResolutionDeg/2+1e-6) {
+		return false
+	}
+	s := echoFactor * (dt.Seconds() + 0.2)
+	return math.Abs(p.AzDeg-w.last.AzDeg) > s*w.rules.AzSpeedDps+echoNoise || math.Abs(p.ElDeg-w.last.ElDeg) > s*w.rules.ElSpeedDps+echoNoise
+}
+
+// plausible reports whether the antenna can be at p, dt after it was at last.
+func (w *rotatorOwner) plausible(p, last unit.AzEl, dt time.Duration) bool {
 	if !p.Finite() {
 		return false
 	}
@@ -157,12 +186,12 @@ func (w *rotatorOwner) plausible(p unit.AzEl, dt time.Duration) bool {
 		t := w.rules.Travel
 		return q.AzDeg >= t.AzMinDeg-10 && q.AzDeg <= t.AzMaxDeg+10 && q.ElDeg >= t.ElMinDeg-10 && q.ElDeg <= t.ElMaxDeg+10
 	}
-	if inside(w.last) && !inside(p) {
+	if inside(last) && !inside(p) {
 		return false
 	}
 	s := dt.Seconds() + 0.2 // the reading's own time is not known better
-	return math.Abs(p.AzDeg-w.last.AzDeg) <= w.o.Watch.JumpFactor*w.rules.AzSpeedDps*s+suspectNoise &&
-		math.Abs(p.ElDeg-w.last.ElDeg) <= w.o.Watch.JumpFactor*w.rules.ElSpeedDps*s+suspectNoise
+	return math.Abs(p.AzDeg-last.AzDeg) <= w.o.Watch.JumpFactor*w.rules.AzSpeedDps*s+suspectNoise &&
+		math.Abs(p.ElDeg-last.ElDeg) <= w.o.Watch.JumpFactor*w.rules.ElSpeedDps*s+suspectNoise
 }
 
 // stale notices that a moving antenna has not been seen for too long: nobody
@@ -251,20 +280,33 @@ func (w *rotatorOwner) axesTo(p, from, target, ext unit.AzEl, tolerance float64)
 func (w *rotatorOwner) underway(ctx context.Context, p unit.AzEl) error {
 	m := w.move
 	axes := w.axesTo(p, m.from, m.way(), m.coast, w.arriveTol())
+	if why := w.astray(axes); why != "" {
+		if m.astray++; m.astray < 2 {
+			return nil // once may be a damaged frame
+		}
+		return w.fail(ctx, safety.DeviceFault, why)
+	}
+	m.astray = 0
+	return w.stalled(ctx, axes)
+}
+
+// astray says which axis goes where it must not: the wrong way at first, or past
+// its target.
+func (w *rotatorOwner) astray(axes [2]axis) (why string) {
 	for _, a := range axes {
 		way := a.target - a.from
 		past := math.Abs(a.at - a.target) // an axis that is not to move
 		if math.Abs(way) > a.tolerance {
 			past = math.Copysign(1, way) * (a.at - a.target)
 			if back := math.Copysign(1, way) * (a.from - a.at); back > w.o.Watch.WrongWayDeg+a.ext {
-				return w.fail(ctx, safety.DeviceFault, fmt.Sprintf("the %s turned %.1f° the wrong way, from %.1f° to %.1f° instead of towards %.1f°: is a motor or a sensor wired the wrong way round?", a.name, back, a.from, a.at, a.target))
+				return fmt.Sprintf("the %s turned %.1f° the wrong way, from %.1f° to %.1f° instead of towards %.1f°: is a motor or a sensor wired the wrong way round?", a.name, back, a.from, a.at, a.target)
 			}
 		}
 		if past > w.o.Watch.OvershootDeg+a.ext {
-			return w.fail(ctx, safety.DeviceFault, fmt.Sprintf("the %s ran %.1f° past its target of %.1f°", a.name, past, a.target))
+			return fmt.Sprintf("the %s ran %.1f° past its target of %.1f°", a.name, past, a.target)
 		}
 	}
-	return w.stalled(ctx, axes)
+	return ""
 }
 
 // stalled faults when an axis is driven and does not move.
