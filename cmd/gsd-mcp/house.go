@@ -215,6 +215,7 @@ func (h *house) clockChanged(c clock.Change) {
 	}
 	d := event.ClockStepped{StepS: c.StepBy.Seconds(), Before: c.At.Add(-c.StepBy), After: c.At, Quality: c.After.State}
 	go func() { // the watcher must not wait for a disk
+		h.station.ClockStepped(c.StepBy)
 		if _, err := h.bus.Emit(context.Background(), event.About{Subject: "clock"}, d); err != nil {
 			h.log.Error("event was not recorded", "error", err)
 		}

@@ -106,6 +106,9 @@ func (d *Doctor) Report() HealthReport {
 	if !f.Durable {
 		add(string(safety.StateNotDurable), health.Unsafe, "Cannot write", "the station cannot write down what it does: "+f.WhyNot, "free disk space or replace the card")
 	}
+	if err := k.Book.Err(); err != nil {
+		add("SCHEDULE_NOT_WRITTEN", health.Unsafe, "Schedule not on disk", "the schedule could not be written, so a restart would not know of its latest changes", "free disk space or replace the card")
+	}
 	if cond.Dropped > 0 {
 		add("WRITES_DROPPED", health.Warning, "Records were lost", fmt.Sprintf("%d records did not fit the queue to the disk", cond.Dropped), "check the disk's speed and space")
 	}
