@@ -91,6 +91,7 @@ type Facts struct {
 	Rotator   Device
 	Radio     Device
 	Position  unit.AzEl // mechanical, unwrapped
+	SetOnly   bool      // the rotator's controller cannot tell its position
 	Measured  bool      // a position has been read since the port was opened
 	Age       time.Duration
 	Moving    bool
@@ -291,6 +292,8 @@ func decideFeedback(r *Rules, f Facts) *Refusal {
 		limit = r.FeedbackMoving
 	}
 	switch {
+	case f.SetOnly:
+		return Refuse(FeedbackStale, "use a controller with position feedback; the stop works all the same", "this controller cannot tell its position, and an antenna that nobody sees is not moved")
 	case !f.Measured:
 		return Refuse(FeedbackStale, "check the rotator, then read get_antenna", "no position has been read from the rotator yet")
 	case f.Suspect != "":

@@ -158,6 +158,10 @@ func (s *Station) Do(ctx context.Context, c Command) Result {
 	}
 	switch c.Verb {
 	case VerbPoint:
+		if c.Target != nil {
+			to := s.reach(*c.Target)
+			c.Target = &to
+		}
 		req.Target = c.Target
 	case VerbPark:
 		req.Target = &s.o.Park
@@ -502,8 +506,9 @@ func (s *Station) Stop(ctx context.Context, c Caller, reason string) StopAnswer 
 		}
 	})
 	if s.rot != nil && rotErr == nil {
-		ans.Confirmed = s.awaitStill(sctx)
-		if !ans.Confirmed {
+		if s.rot.setOnly() {
+			ans.Problems = append(ans.Problems, "not confirmed: this controller cannot tell its position: look at the antenna")
+		} else if ans.Confirmed = s.awaitStill(sctx); !ans.Confirmed {
 			ans.Problems = append(ans.Problems, "standstill has not been read back yet: read get_antenna")
 		}
 	}

@@ -339,15 +339,29 @@ func (w *radioOwner) tuned(p radio.Path, hz int64) {
 	w.view.readAt, w.view.readTime = w.mono(), w.clk.Now()
 }
 
+// linkError says whether an error of an exchange ends the session: a line that
+// is gone, or too many silences in a row. What the radio or its protocol refuses
+// is none.
 func (w *radioOwner) linkError(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		w.misses = 0
-		return nil
+	case errors.Is(err, context.Canceled):
+	case w.line.gone:
+		return err
+	case errors.Is(err, radio.ErrSilent): // also where a read-back after a refusal was silent
+		return w.missed(err)
+	case errors.Is(err, radio.ErrRefused), errors.Is(err, radio.ErrMismatch), errors.Is(err, radio.ErrTransmitting):
+		w.misses = 0 // it has answered
+	case errors.Is(err, radio.ErrUnsupported): // nothing was asked
+	default:
+		return w.missed(err)
 	}
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	if w.misses++; w.misses >= lostReplies || w.line.gone {
+	return nil
+}
+
+func (w *radioOwner) missed(err error) error {
+	if w.misses++; w.misses >= lostReplies {
 		return err
 	}
 	return nil
@@ -400,6 +414,11 @@ func (w *radioOwner) poll(ctx context.Context) error {
 	})
 	w.lastAt = w.mono()
 	if err != nil {
+		w.mu.Lock()
+		if !w.view.present {
+			w.view.why = err.Error()
+		}
+		w.mu.Unlock()
 		return w.linkError(err)
 	}
 	w.misses, w.backoff = 0, 0

@@ -95,6 +95,7 @@ const (
 	reopenMin      = 500 * time.Millisecond // real
 	reopenMax      = 10 * time.Second       // real
 	settleReadings = 2                      // readings after a (re)start before the position counts
+	stopsUnseen    = 3                      // stops in a row where no standstill can be read
 	windingTrust   = 180.0                  // degrees that may pass unseen
 )
 
@@ -234,6 +235,10 @@ func newRotatorOwner(o RotatorOptions, clk *clock.Clock, rules *safety.Rules, h 
 		start: make(chan startRequest), wake: make(chan struct{}, 1),
 		view: rotatorView{state: AntennaUnknown, why: "not opened yet", since: clk.Now()}}
 }
+
+// setOnly reports whether the controller cannot tell its position. Then the
+// station keeps the line and stops the antenna, and never moves it.
+func (w *rotatorOwner) setOnly() bool { return !w.o.Driver.Caps.Feedback }
 
 // mono is monotonic station time since the owner was made.
 func (w *rotatorOwner) mono() time.Duration { return w.clk.Station(time.Since(w.t0)) }

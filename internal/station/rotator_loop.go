@@ -321,7 +321,7 @@ func (w *rotatorOwner) rest(ctx context.Context) error {
 func (w *rotatorOwner) pollDue() time.Duration {
 	every := pollIdle
 	switch {
-	case w.stop != nil, w.doubts > 0, w.move != nil && w.move.astray > 0, w.seen < settleReadings:
+	case w.stop != nil, w.doubts > 0, w.move != nil && w.move.astray > 0, w.seen < settleReadings && !w.setOnly():
 		every = pollStopping
 	case w.move != nil, w.misses > 0, !w.standing(), w.tracks():
 		every = pollMoving
@@ -407,18 +407,24 @@ func (w *rotatorOwner) abortTrack(err error) {
 	w.mu.Unlock()
 }
 
+// answeredNo reports whether an error of a driver is the protocol's or the
+// controller's no: the line is well.
+func answeredNo(err error) bool {
+	return errors.Is(err, rotator.ErrRange) || errors.Is(err, rotator.ErrRejected) || errors.Is(err, rotator.ErrNoFeedback)
+}
+
 // linkError says whether an error of an exchange ends the session. A stop that
-// cut it off does not, nor does a single silence or a reply that makes no sense;
-// everything else is a line that is gone.
+// cut it off does not, nor a no, nor a single silence or a reply that makes no
+// sense; everything else is a line that is gone.
 func (w *rotatorOwner) linkError(err error) error {
 	switch {
 	case err == nil:
 		w.misses = 0
 		return nil
-	case errors.Is(err, context.Canceled), errors.Is(err, rotator.ErrRange), errors.Is(err, rotator.ErrRejected):
+	case errors.Is(err, context.Canceled), answeredNo(err):
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.Is(err, rotator.ErrNoReply),
-		errors.Is(err, rotator.ErrBadReply), errors.Is(err, rotator.ErrNoFeedback):
+		errors.Is(err, rotator.ErrBadReply):
 		if w.misses++; w.misses < lostReplies {
 			return nil
 		}

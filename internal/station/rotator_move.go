@@ -114,9 +114,6 @@ func (w *rotatorOwner) pointTo(ctx context.Context, to unit.AzEl) error {
 		return fmt.Errorf("point: %w", err)
 	}
 	w.sent, w.hasSent, w.sentAt = to, true, w.mono()
-	if w.o.Driver.Caps.AzimuthOnly { // there is no elevation to wait for
-		w.last.ElDeg = to.ElDeg
-	}
 	return nil
 }
 
@@ -221,7 +218,7 @@ func (w *rotatorOwner) follow(ctx context.Context, sp track.Setpoint, req safety
 	if lerr := w.linkError(err); lerr != nil {
 		return lerr
 	}
-	if w.misses == 0 { // the controller said no: it may have understood half
+	if answeredNo(err) { // it may have understood half
 		w.abortTrack(err)
 		w.setState(AntennaStopped, err.Error())
 		return w.sendStop(ctx)

@@ -46,6 +46,10 @@ func (w *rotatorOwner) stands(p unit.AzEl, now time.Duration) (moved bool) {
 
 // poll reads the position and acts on it.
 func (w *rotatorOwner) poll(ctx context.Context) error {
+	if w.setOnly() {
+		w.unseen()
+		return nil
+	}
 	var raw unit.AzEl
 	begun := w.clk.Now()
 	err := w.exchange(ctx, func(ctx context.Context) (err error) {
@@ -54,8 +58,13 @@ func (w *rotatorOwner) poll(ctx context.Context) error {
 	})
 	w.pollAt = w.mono()
 	if err != nil {
+		w.mu.Lock()
+		if !w.view.present {
+			w.view.why = err.Error()
+		}
+		w.mu.Unlock()
 		lerr := w.linkError(err)
-		if w.stop != nil && w.misses > 0 {
+		if w.stop != nil && !errors.Is(err, context.Canceled) {
 			w.stop.silent = true
 		}
 		return lerr
@@ -65,13 +74,26 @@ func (w *rotatorOwner) poll(ctx context.Context) error {
 	return w.reading(ctx, raw, begun.Add(took/2), took)
 }
 
+// unseen is what there is instead of a reading where the controller cannot tell
+// its position: the line is open. A stop is sent again, and is over after a time,
+// which confirms nothing.
+func (w *rotatorOwner) unseen() {
+	w.pollAt, w.backoff = w.mono(), 0
+	if w.stop != nil {
+		w.stop.silent = w.stop.tries < stopsUnseen
+		if !w.stop.silent {
+			w.stop = nil
+		}
+	}
+	w.mu.Lock()
+	w.view.present, w.view.why = true, ""
+	w.mu.Unlock()
+}
+
 // reading takes in one position: is it possible, where is it on the cable, has
 // the antenna arrived, does it do what it was told.
 func (w *rotatorOwner) reading(ctx context.Context, raw unit.AzEl, at time.Time, took time.Duration) error {
 	now := w.mono()
-	if w.o.Driver.Caps.AzimuthOnly && w.hasLast {
-		raw.ElDeg = w.last.ElDeg
-	}
 	if w.seen == 0 {
 		raw.AzDeg = w.unwind(raw, now)
 	} else if !w.o.Absolute {

@@ -161,6 +161,7 @@ func New(o Options) (s *Station, note string, err error) {
 		s.hasWind = false
 	}
 	if o.Rotator != nil {
+		s.o.Park = s.reach(o.Park)
 		s.rot = newRotatorOwner(*o.Rotator, o.Clock, &s.o.Rules, rotatorHooks{
 			facts: s.facts, holds: s.leases.held, reading: s.reading, state: s.antennaState, fault: s.antennaFault, stood: s.stood, restore: s.restore,
 		})
@@ -257,6 +258,7 @@ func (s *Station) facts() safety.Facts {
 		v, age := s.rot.View()
 		f.Rotator = safety.Device{Configured: true, Present: v.present, Why: v.why, Fault: v.fault, FaultWhy: v.faultWhy}
 		f.Position, f.Measured, f.Age, f.Moving, f.WindingOK, f.Suspect = v.mech, v.measured, age, v.moving, v.windingOK, v.suspect
+		f.SetOnly = s.rot.setOnly()
 	}
 	if s.rad != nil {
 		v, _ := s.rad.View()

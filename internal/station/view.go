@@ -21,6 +21,8 @@ type AntennaView struct {
 	Mechanical *unit.AzEl   `json:"mechanical,omitempty"`
 	AgeS       float64      `json:"age_s"` // of the measurement; -1: none
 	Feedback   string       `json:"feedback"`
+	AzOnly     bool         `json:"azimuth_only"` // the elevation is that of its tilt, whatever is asked for
+	SetOnly    bool         `json:"set_only"`     // it cannot tell its position, and is not moved
 	WindingOK  bool         `json:"winding_known"`
 	Moving     bool         `json:"moving"`
 	Fault      safety.Code  `json:"fault,omitempty"`
@@ -79,7 +81,7 @@ func (s *Station) Antenna() AntennaView {
 	if r.target != nil {
 		v.Commanded = roundDir(*r.target)
 	}
-	v.Feedback = "none"
+	v.Feedback, v.AzOnly, v.SetOnly = "none", s.o.Rotator.Driver.Caps.AzimuthOnly, s.rot.setOnly()
 	if r.measured {
 		v.Measured, v.Mechanical = roundDir(s.o.Rules.True(r.mech)), roundDir(r.mech)
 		v.AgeS = round(age.Seconds(), 2)
@@ -168,12 +170,23 @@ func (s *Station) Radio() RadioView {
 	return v
 }
 
+// reach is the direction that the mount can have of a true one: a mount without
+// an elevation axis ignores the elevation and keeps its tilt, which is the offset
+// of a controller that always reports elevation 0.
+func (s *Station) reach(d unit.AzEl) unit.AzEl {
+	if s.o.Rotator != nil && s.o.Rotator.Driver.Caps.AzimuthOnly {
+		d.ElDeg = s.o.Rules.Offset.ElDeg
+	}
+	return d
+}
+
 // CheckPointing is the dry run of a move to a true direction: nil, or the
 // refusal with the nearest direction that would be allowed. Who asks does not
 // matter: it is the geometry and the station's state that answer.
 func (s *Station) CheckPointing(target unit.AzEl) *safety.Refusal {
 	f := s.facts()
 	f.Lease = safety.Lease{}
+	target = s.reach(target)
 	return safety.Decide(&s.o.Rules, f, safety.Request{Verb: safety.VerbPoint, Rank: safety.RankOperator, Target: &target})
 }
 

@@ -128,6 +128,8 @@ func (d *Doctor) Report() HealthReport {
 		add(string(d.Fault), health.Unsafe, "Rotator fault", d.FaultWhy, "look at the mount, then an operator runs: gsd-mcp reset "+string(d.Fault))
 	case !d.Present:
 		add("ROTATOR_ABSENT", health.Down, "Rotator not reachable", "the rotator does not answer: "+d.Why, "check its cable, power and port; until then assume that it may move")
+	case f.SetOnly:
+		add(string(safety.FeedbackStale), health.Warning, "Position unknown", "this controller cannot tell its position: the station stops the antenna and does not move it, and no stop is confirmed", "use a controller with position feedback")
 	case !f.Measured || a.Feedback == "stale":
 		add(string(safety.FeedbackStale), health.Unsafe, "Position unknown", fmt.Sprintf("the last position reading is %.0f s old", a.AgeS), "check the rotator's cable and power")
 	case !f.WindingOK:
@@ -263,7 +265,7 @@ func (k *kit) readTools() []mcp.Tool {
 			Name: "get_antenna", Title: "Get the antenna",
 			Description:  "Gives where the antenna was told to point, where it was measured to be and how old that is, what it is doing, who may move it, and the pass that is being worked. Use it to follow a move or a pass. Do not use it to learn whether a direction is allowed: ask check_pointing.",
 			InputSchema:  json.RawMessage(empty),
-			OutputSchema: json.RawMessage(`{"type":"object","properties":{"state":{"type":"string"},"since":{"type":"string"},"present":{"type":"boolean"},"why":{"type":"string"},"commanded":{` + direction + `},"measured":{` + direction + `},"mechanical":{` + direction + `},"age_s":{"type":"number","description":"Of the measurement; -1: none"},"feedback":{"type":"string","enum":["measured","stale","suspect","none","not_fitted"]},"winding_known":{"type":"boolean"},"moving":{"type":"boolean"},"fault":{"type":"string"},"fault_why":{"type":"string"},"lease":{"type":"object"},"held_after_stop":{"type":"boolean"},"held_by":{"type":"string"},"mode":{"type":"string"},"pass":{"type":"object"},"simulated":{"type":"boolean"}},"required":["state","present","age_s","feedback","moving","held_after_stop","mode","simulated"]}`),
+			OutputSchema: json.RawMessage(`{"type":"object","properties":{"state":{"type":"string"},"since":{"type":"string"},"present":{"type":"boolean"},"why":{"type":"string"},"commanded":{` + direction + `},"measured":{` + direction + `},"mechanical":{` + direction + `},"age_s":{"type":"number","description":"Of the measurement; -1: none"},"feedback":{"type":"string","enum":["measured","stale","suspect","none","not_fitted"]},"azimuth_only":{"type":"boolean","description":"There is no elevation axis: the elevation is that of the tilt, whatever is asked for"},"set_only":{"type":"boolean","description":"The controller cannot tell its position: the antenna is not moved"},"winding_known":{"type":"boolean"},"moving":{"type":"boolean"},"fault":{"type":"string"},"fault_why":{"type":"string"},"lease":{"type":"object"},"held_after_stop":{"type":"boolean"},"held_by":{"type":"string"},"mode":{"type":"string"},"pass":{"type":"object"},"simulated":{"type":"boolean"}},"required":["state","present","age_s","feedback","moving","held_after_stop","mode","simulated"]}`),
 			Annotations:  reading, Visible: reader, Handle: func(context.Context, *mcp.Call) (*mcp.Result, error) {
 				a := k.Station.Antenna()
 				return &mcp.Result{Text: antennaText(a), Structured: a}, nil
@@ -294,6 +296,9 @@ func (k *kit) readTools() []mcp.Tool {
 }
 
 func antennaText(a station.AntennaView) string {
+	if a.SetOnly {
+		return fmt.Sprintf("The antenna is %s. Its controller cannot tell its position, so the station does not move it.", a.State)
+	}
 	if a.Measured == nil {
 		return fmt.Sprintf("The antenna is %s and its position is not known (%s).", a.State, a.Why)
 	}

@@ -22,7 +22,7 @@ import (
 
 // ContractVersion is the semantic version of the tool catalogue (contract,
 // section 10).
-const ContractVersion = "1.0.0"
+const ContractVersion = "1.1.0"
 
 // A Catalogue holds element sets.
 type Catalogue interface {

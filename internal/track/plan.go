@@ -57,6 +57,7 @@ type Plan struct {
 
 	sky   Sky
 	rules *safety.Rules
+	flat  bool // no elevation axis
 	step  time.Duration
 	az    []float64 // unwrapped mechanical azimuth at Begin + i*step
 }
@@ -68,6 +69,7 @@ type Request struct {
 	From         unit.AzEl // mechanical position now
 	Begin, End   time.Time
 	BeamwidthDeg float64
+	AzimuthOnly  bool                         // no elevation axis: mechanical elevation 0, whatever the satellite's
 	Sun          func(t time.Time) *unit.AzEl // may be nil
 }
 
@@ -125,6 +127,9 @@ func Make(q Request) (*Plan, *safety.Refusal) {
 	if dur := best.End.Sub(best.Begin).Seconds(); best.Predicted.OffBeamS > keyholeLoss*dur {
 		ref := safety.Refuse(safety.Keyhole, "choose a pass with a lower maximum elevation", "the mount would be off the beam for %.0f s of %.0f s (azimuth rate up to %.1f °/s, the mount turns %.1f °/s)",
 			best.Predicted.OffBeamS, dur, best.PeakAzDps, q.Rules.AzSpeedDps)
+		if q.AzimuthOnly {
+			ref.Why += fmt.Sprintf("; it has no elevation axis and stays at %.0f°", q.Rules.Offset.ElDeg)
+		}
 		return nil, ref
 	}
 	return best, nil
@@ -193,7 +198,7 @@ func windings(q Request, sights []unit.AzEl, step time.Duration, flip bool) []*P
 	t := q.Rules.Travel
 	shift, lo, hi := -q.Rules.Offset.AzDeg, 0.0, 0.0
 	if flip {
-		if t.ElMaxDeg <= 90 { // the mount cannot go over the top; how far it must, prove tells
+		if t.ElMaxDeg <= 90 || q.AzimuthOnly { // the mount cannot go over the top; how far it must, prove tells
 			return nil
 		}
 		shift += 180
@@ -202,7 +207,7 @@ func windings(q Request, sights []unit.AzEl, step time.Duration, flip bool) []*P
 	lo, hi = lo+shift, hi+shift
 	var out []*Plan
 	for k := math.Ceil((t.AzMinDeg + q.Rules.MarginDeg - lo) / 360); hi+360*k <= t.AzMaxDeg-q.Rules.MarginDeg; k++ {
-		p := &Plan{Begin: q.Begin, End: q.End, Flipped: flip, sky: q.Sky, rules: q.Rules, step: step}
+		p := &Plan{Begin: q.Begin, End: q.End, Flipped: flip, sky: q.Sky, rules: q.Rules, flat: q.AzimuthOnly, step: step}
 		p.az = make([]float64, len(sights))
 		for i, d := range sights {
 			p.az[i] = d.AzDeg + shift + 360*k
@@ -220,6 +225,9 @@ func windings(q Request, sights []unit.AzEl, step time.Duration, flip bool) []*P
 }
 
 func (p *Plan) elevation(el float64) float64 {
+	if p.flat {
+		return 0
+	}
 	if p.Flipped {
 		el = 180 - el
 	}
