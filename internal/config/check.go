@@ -237,6 +237,7 @@ func (k *check) port(at, port string, baud int, network bool) {
 
 func (k *check) rotator() {
 	r, l, w := k.c.Rotator, k.c.Rotator.Limits, k.c.Rotator.Watch
+	var wire *rotator.Driver
 	if r.Driver == "" {
 		if r.Port != "" || r.Profile != "" {
 			k.bad("rotator.driver", "rotator.driver is missing", `give a profile, or the driver of the controller's protocol, like driver = "easycomm2"`)
@@ -249,6 +250,8 @@ func (k *check) rotator() {
 				names = append(names, d.Name)
 			}
 			k.unknown("rotator.driver", r.Driver, names)
+		} else {
+			wire = &d
 		}
 		k.port("rotator", r.Port, r.Baud, err == nil && d.Baud == 0)
 	}
@@ -301,8 +304,38 @@ func (k *check) rotator() {
 	k.whole("rotator.watch.max_starts_per_min", w.MaxStartsPerMin, 1, 600, "per minute")
 	k.within("rotator.park.azimuth_deg", r.Park.AzimuthDeg, 0, 360, "°")
 	k.within("rotator.park.elevation_deg", r.Park.ElevationDeg, -90, 90, "°")
+	if wire != nil && len(k.problems) == n {
+		k.wire(wire)
+	}
 	if k.c.HasRotator() && len(k.problems) == n {
 		k.park()
+	}
+}
+
+// wire demands nothing that the driver's protocol cannot say: a deadband below
+// its resolution makes the mount hunt (hazard M-32), and a direction outside its
+// range would be refused in the middle of a pass. Both are in the controller's
+// own degrees, as the limits are.
+func (k *check) wire(d *rotator.Driver) {
+	c, l := d.Caps, k.c.Rotator.Limits
+	if v := k.c.Rotator.DeadbandDeg; !(v >= c.ResolutionDeg) {
+		k.bad("rotator.deadband_deg", fmt.Sprintf("a deadband of %v° is below the %v° that %s can tell apart: the mount would hunt", v, c.ResolutionDeg, d.Name),
+			fmt.Sprintf("give %v or more", c.ResolutionDeg))
+	}
+	inside := func(key string, v, lo, hi float64) {
+		if !(lo <= v && v <= hi) {
+			k.bad("rotator.limits."+key, fmt.Sprintf("%s %v° is outside the %v°..%v° that %s can say", key, v, lo, hi, d.Name), "give the range in the controller's own degrees; a shift against the sky is an offset")
+		}
+	}
+	inside("azimuth_min_deg", l.AzimuthMinDeg, c.AzMinDeg, c.AzMaxDeg)
+	inside("azimuth_max_deg", l.AzimuthMaxDeg, c.AzMinDeg, c.AzMaxDeg)
+	if !c.AzimuthOnly {
+		inside("elevation_min_deg", l.ElevationMinDeg, c.ElMinDeg, c.ElMaxDeg)
+		inside("elevation_max_deg", l.ElevationMaxDeg, c.ElMinDeg, c.ElMaxDeg)
+	}
+	if m := l.MarginDeg - slack; c.AzimuthOnly && !(l.ElevationMinDeg+m <= 0 && 0 <= l.ElevationMaxDeg-m) {
+		k.bad("rotator.limits.elevation_max_deg", fmt.Sprintf("%s has no elevation axis and always reads 0°, which the limits %v°..%v° with the margin of %v° leave out", d.Name, l.ElevationMinDeg, l.ElevationMaxDeg, l.MarginDeg),
+			fmt.Sprintf("give elevation_min_deg = %v and elevation_max_deg = %v, and the tilt of the antenna as offset_elevation_deg", -l.MarginDeg-0.1, l.MarginDeg+0.1))
 	}
 }
 

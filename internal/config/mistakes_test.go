@@ -124,11 +124,12 @@ func TestTheGateAllowsExactlyTheParkPositionsThatAreValid(t *testing.T) {
 	valid, refused := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		c := Simulated()
+		c.Rotator.Driver = "satnogs" // its wire goes from -180 to 540 degrees
 		c.KeepOut = append(c.KeepOut, KeepOut{Name: "north", Reason: "a roof", AzimuthDeg: [2]float64{350, 10}, ElevationDeg: [2]float64{-5, 20}})
 		c.Horizon.Points = [][]float64{{0, 5}, {90, 30}, {180, 2}, {270, 5}}
 		l := &c.Rotator.Limits
-		l.AzimuthMinDeg = rapid.OneOf(rapid.SampledFrom([]float64{-180, 0}), rapid.Float64Range(-360, 0)).Draw(r, "az min")
-		l.AzimuthMaxDeg = l.AzimuthMinDeg + rapid.OneOf(rapid.SampledFrom([]float64{360, 450}), rapid.Float64Range(20, 700)).Draw(r, "travel")
+		l.AzimuthMinDeg = rapid.OneOf(rapid.SampledFrom([]float64{-180, 0}), rapid.Float64Range(-180, 0)).Draw(r, "az min")
+		l.AzimuthMaxDeg = l.AzimuthMinDeg + rapid.OneOf(rapid.SampledFrom([]float64{360, 450}), rapid.Float64Range(20, 540)).Draw(r, "travel")
 		l.MarginDeg = rapid.Float64Range(0, 5).Draw(r, "margin")
 		c.Rotator.OffsetAzimuthDeg = rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(-180, 180)).Draw(r, "offset")
 		c.Rotator.Park.AzimuthDeg = rapid.SampledFrom([]float64{0, 5, 90, 170, 175, 180, 190, 270, 352, 360}).Draw(r, "park az")

@@ -93,10 +93,10 @@ func TestAControllerThatRefusesIsNotALostLine(t *testing.T) {
 }
 
 // tilted is an azimuth rotator with the antenna fixed at 20 degrees.
-func tilted() setup {
+func tilted(protocol string) setup {
 	m := sim.DefaultMount()
 	m.AzMaxDeg, m.StartAzDeg, m.StartElDeg = 360, 180, 0
-	return setup{protocol: "rotorez", mount: m, rules: func(r *safety.Rules) {
+	return setup{protocol: protocol, mount: m, rules: func(r *safety.Rules) {
 		r.Travel.ElMinDeg, r.Travel.ElMaxDeg = -0.1, 0.1
 		r.Offset.ElDeg = 20
 		r.Horizon = unit.FlatHorizon(5)
@@ -106,7 +106,13 @@ func tilted() setup {
 // Whatever elevation is asked for, a mount with one axis keeps its tilt and
 // says so.
 func TestAMountWithOneAxisKeepsItsTilt(t *testing.T) {
-	inWorld(t, tilted(), func(w *world) {
+	for _, protocol := range []string{"rotorez", "rot2prog"} { // a controller for one axis, and one for two with one motor
+		t.Run(protocol, func(t *testing.T) { keepsItsTilt(t, protocol) })
+	}
+}
+
+func keepsItsTilt(t *testing.T, protocol string) {
+	inWorld(t, tilted(protocol), func(w *world) {
 		for _, el := range []float64{0, 20, 75} {
 			if ref := w.st.CheckPointing(unit.AzEl{AzDeg: 100, ElDeg: el}); ref != nil {
 				t.Errorf("elevation %v: %v", el, ref)
@@ -127,7 +133,7 @@ func TestAMountWithOneAxisKeepsItsTilt(t *testing.T) {
 
 // A pass is tracked in azimuth, and its pointing error is the whole one.
 func TestAMountWithOneAxisTracksALowPass(t *testing.T) {
-	inWorld(t, tilted(), func(w *world) {
+	inWorld(t, tilted("rotorez"), func(w *world) {
 		job := w.job(iss, 15, 35)
 		e := w.begin(job).end()
 		if e.State != "completed" {
@@ -142,7 +148,7 @@ func TestAMountWithOneAxisTracksALowPass(t *testing.T) {
 // A pass that is off the beam for the most part, since the antenna cannot look
 // up, is refused with why.
 func TestAMountWithOneAxisRefusesAHighPassWithANarrowBeam(t *testing.T) {
-	s := tilted()
+	s := tilted("rotorez")
 	s.options = func(o *Options) { o.BeamwidthDeg = 4 }
 	inWorld(t, s, func(w *world) {
 		job := w.job(iss, 35, 90)

@@ -277,7 +277,7 @@ func (r *passRun) refresh(ctx context.Context, orbit *passes.Orbit) error {
 
 func (s *Station) makePlan(orbit *passes.Orbit, from unit.AzEl, begin, end time.Time) (*track.Plan, *safety.Refusal) {
 	q := track.Request{Sky: s.sky(orbit), Rules: &s.o.Rules, From: from, Begin: begin, End: end, BeamwidthDeg: s.o.BeamwidthDeg}
-	q.AzimuthOnly = s.o.Rotator != nil && s.o.Rotator.Driver.Caps.AzimuthOnly
+	q.AzimuthOnly = s.azimuthOnly()
 	if s.o.Rules.SunSeparationDeg > 0 {
 		q.Sun = func(t time.Time) *unit.AzEl { sun := passes.Sun(s.o.Site, t); return &sun }
 	}

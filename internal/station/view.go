@@ -81,7 +81,7 @@ func (s *Station) Antenna() AntennaView {
 	if r.target != nil {
 		v.Commanded = roundDir(*r.target)
 	}
-	v.Feedback, v.AzOnly, v.SetOnly = "none", s.o.Rotator.Driver.Caps.AzimuthOnly, s.rot.setOnly()
+	v.Feedback, v.AzOnly, v.SetOnly = "none", s.azimuthOnly(), s.rot.setOnly()
 	if r.measured {
 		v.Measured, v.Mechanical = roundDir(s.o.Rules.True(r.mech)), roundDir(r.mech)
 		v.AgeS = round(age.Seconds(), 2)
@@ -170,11 +170,24 @@ func (s *Station) Radio() RadioView {
 	return v
 }
 
+// azimuthOnly reports whether the mount has no elevation axis: the driver has
+// none, or the limits leave none of it on a controller for two axes.
+func (s *Station) azimuthOnly() bool {
+	if s.o.Rotator == nil {
+		return false
+	}
+	t, m := s.o.Rules.Travel, s.o.Rules.MarginDeg
+	return s.o.Rotator.Driver.Caps.AzimuthOnly || t.ElMinDeg+m >= -noTravelDeg && t.ElMaxDeg-m <= noTravelDeg
+}
+
+// noTravelDeg is an elevation, either way from 0, that is no travel of an axis.
+const noTravelDeg = 0.5
+
 // reach is the direction that the mount can have of a true one: a mount without
 // an elevation axis ignores the elevation and keeps its tilt, which is the offset
 // of a controller that always reports elevation 0.
 func (s *Station) reach(d unit.AzEl) unit.AzEl {
-	if s.o.Rotator != nil && s.o.Rotator.Driver.Caps.AzimuthOnly {
+	if s.azimuthOnly() {
 		d.ElDeg = s.o.Rules.Offset.ElDeg
 	}
 	return d
