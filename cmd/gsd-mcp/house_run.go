@@ -8,6 +8,7 @@ import (
 
 	"gsd-mcp/internal/event"
 	"gsd-mcp/internal/health"
+	"gsd-mcp/internal/state"
 )
 
 // Bounds of the end.
@@ -62,6 +63,7 @@ func (h *house) Run(ctx context.Context) {
 	stationStop()
 	<-stationDone
 	h.markAlive(true)
+	h.flushEvents()
 	hubStop() // last: it delivers what the end has told
 	hubDone.Wait()
 	devStop()
@@ -140,5 +142,20 @@ func (h *house) close() {
 	}
 	if h.dir != nil {
 		h.dir.Close()
+	}
+}
+
+// flushPatience bounds the wait for a slow card at the end, real time.
+const flushPatience = 3 * time.Second
+
+// flushEvents waits until what the station has told is in the journals, so that
+// the hub's last look finds it.
+func (h *house) flushEvents() {
+	ctx, cancel := context.WithTimeout(context.Background(), flushPatience)
+	defer cancel()
+	for _, j := range []*state.Journal{h.outbox.Info, h.outbox.Crit} {
+		if err := j.Flush(ctx); err != nil {
+			h.log.Warn("the last events are not all in the journal", "error", err)
+		}
 	}
 }

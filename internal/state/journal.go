@@ -133,7 +133,7 @@ type segment struct {
 }
 
 type request struct {
-	build func(seq uint64, epoch string) ([]byte, error)
+	build func(seq uint64, epoch string) ([]byte, error) // nil: no record, only a place in the order
 	then  func(seq uint64, err error)
 	seq   uint64
 }
@@ -169,6 +169,21 @@ func (j *Journal) submit(build func(uint64, string) ([]byte, error), then func(u
 	j.queue = append(j.queue, r)
 	poke(j.kick)
 	return r, nil
+}
+
+// Flush returns when everything that was submitted before it is settled: on the
+// disk, or failed and told so.
+func (j *Journal) Flush(ctx context.Context) error {
+	c := make(chan error, 1)
+	if _, err := j.submit(nil, func(_ uint64, err error) { c <- err }); err != nil {
+		return err
+	}
+	select {
+	case err := <-c:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func poke(c chan struct{}) {
@@ -290,6 +305,13 @@ func (j *Journal) commit(batch []*request) int {
 	var buf []byte
 	seq, n := j.next, 0
 	for _, r := range batch {
+		if r.build == nil {
+			if n > 0 {
+				break // what came before it goes to the disk first
+			}
+			r.then(0, nil)
+			return 1
+		}
 		data, err := r.build(seq, epoch)
 		if err == nil {
 			err = checkRecord(data)
