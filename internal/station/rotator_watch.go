@@ -101,10 +101,11 @@ func (w *rotatorOwner) reading(ctx context.Context, raw unit.AzEl, at time.Time,
 	}
 	since := now - w.goodAt + took
 	possible := w.seen == 0 || w.plausible(raw, w.last, since)
+	echo := w.seen > 0 && w.echoes(raw, w.last, since)
 	if d := since + w.goodAt - w.beforeAt; w.seen > 1 && d < 4*pollMoving { // was it the last one that was damaged?
 		possible = possible || w.plausible(raw, w.before, d)
+		echo = echo && w.echoes(raw, w.before, d)
 	}
-	echo := w.seen > 0 && w.echoes(raw, since)
 	if !possible || echo || w.strays(raw) {
 		if w.doubts++; w.doubts < 2 {
 			return nil // once may be a damaged frame
@@ -189,14 +190,14 @@ func (w *rotatorOwner) strays(p unit.AzEl) bool {
 	return w.move == nil && w.stop == nil && w.hasIdle && w.seen > 0 && !w.tracks() && !near(p, w.idle, w.o.Watch.UncommandedDeg)
 }
 
-// echoes reports whether the position is the target, to the last digit, long
-// before the mount can have got there.
-func (w *rotatorOwner) echoes(p unit.AzEl, dt time.Duration) bool {
-	if !w.hasSent || !near(p, w.sent, w.o.Driver.Caps.ResolutionDeg/2+1e-6) {
+// echoes reports whether the position is the target of a move, to the last
+// digit, long before the mount can have got there from where it was at last.
+func (w *rotatorOwner) echoes(p, last unit.AzEl, dt time.Duration) bool {
+	if w.move == nil || !w.hasSent || !near(p, w.sent, w.o.Driver.Caps.ResolutionDeg/2+1e-6) {
 		return false
 	}
 	s := echoFactor * (dt.Seconds() + 0.2)
-	return math.Abs(p.AzDeg-w.last.AzDeg) > s*w.rules.AzSpeedDps+echoNoise || math.Abs(p.ElDeg-w.last.ElDeg) > s*w.rules.ElSpeedDps+echoNoise
+	return math.Abs(p.AzDeg-last.AzDeg) > s*w.rules.AzSpeedDps+echoNoise || math.Abs(p.ElDeg-last.ElDeg) > s*w.rules.ElSpeedDps+echoNoise
 }
 
 // plausible reports whether the antenna can be at p, dt after it was at last.
