@@ -45,6 +45,7 @@ part "properties, $checks cases each" properties
 part "the gate, fuzzed five times as long" decide
 part "every other fuzz target for $fuzz" scripts/fuzz.sh "$fuzz" 'Fuzz([^D]|D[^e]|De[^c])'
 part "all tests $repeat times, shuffled" env GSD_REQUIRE_PEERS="${GSD_REQUIRE_PEERS:-}" go test -timeout 3h -count "$repeat" -shuffle on ./...
+part "ten simulated days on a damaged wire" env GSD_TORTURE=1 go test -timeout 1h -count 1 -run "TestADayOnADamagedWire" ./internal/station
 part "all tests with the race detector" go test -timeout 3h -race -count 2 ./...
 part "the hub, $kills kills" scripts/hub-torture.sh --kills "$kills"
 

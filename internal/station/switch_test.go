@@ -357,3 +357,56 @@ func (c *cutWire) Write(ctx context.Context, p []byte) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+// A lyingWire changes one answer when it is told to.
+type lyingWire struct {
+	Wire
+	lie chan string // the next answer instead
+}
+
+func (l lyingWire) Read(ctx context.Context, p []byte) (int, error) {
+	n, err := l.Wire.Read(ctx, p)
+	if n > 0 {
+		select {
+		case s := <-l.lie:
+			return copy(p, s), err
+		default:
+		}
+	}
+	return n, err
+}
+
+// One damaged reading that looks like a turn the wrong way, a run past the
+// target or motion by itself is read again before anybody is called.
+func TestOneReadingAstrayIsReadAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to unit.AzEl
+		after    time.Duration
+		lie      string
+	}{
+		"the wrong way":   {unit.AzEl{AzDeg: 180, ElDeg: 80}, unit.AzEl{AzDeg: 150, ElDeg: 80}, 600 * time.Millisecond, "AZ184.0 EL80.0\n"},
+		"past the target": {unit.AzEl{AzDeg: 180, ElDeg: 80}, unit.AzEl{AzDeg: 160, ElDeg: 80}, 3 * time.Second, "AZ154.0 EL80.0\n"},
+		"by itself":       {unit.AzEl{AzDeg: 180, ElDeg: 80}, unit.AzEl{AzDeg: 180, ElDeg: 80}, time.Minute, "AZ188.0 EL80.0\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lie := make(chan string, 1)
+			inWorld(t, setup{mount: at(c.from.AzDeg, c.from.ElDeg, nil), rotator: func(o *RotatorOptions) {
+				open := o.Open
+				o.Open = func(ctx context.Context) (Wire, error) {
+					wire, err := open(ctx)
+					return lyingWire{wire, lie}, err
+				}
+			}}, func(w *world) {
+				w.mustPoint(alice, c.to.AzDeg, c.to.ElDeg)
+				w.sleep(c.after)
+				lie <- c.lie
+				w.until(10*time.Second, "the lie is read", func() bool { return len(lie) == 0 })
+				w.until(time.Minute, "arrival", w.arrived)
+				w.sleep(time.Minute)
+				if a := w.st.Antenna(); a.Fault != "" {
+					t.Errorf("fault %s: %s", a.Fault, a.FaultWhy)
+				}
+			})
+		})
+	}
+}
