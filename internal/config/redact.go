@@ -16,11 +16,11 @@ import (
 const hidden = "(set, not shown)"
 
 //go:embed example.toml
-var example []byte
+var example string
 
 // Example is a station.toml that has every key with its default and the reason
 // for it. What stations differ in is commented out.
-func Example() []byte { return bytes.Clone(example) }
+func Example() []byte { return []byte(example) }
 
 // Redacted is a copy without secrets, fit to be shown, logged and sent. Names
 // of secret files stay; passwords in addresses and hashes go.
