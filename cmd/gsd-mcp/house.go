@@ -48,8 +48,7 @@ type house struct {
 	server    *mcp.Server
 	hub       *hub.Publisher
 	sims      []simDevice
-	mount     *sim.Mount // of the simulated rotator, nil when it is none of ours
-	notes     []string   // what was repaired
+	notes     []string // what was repaired
 
 	elementProblems []string // of the files of [elements]
 

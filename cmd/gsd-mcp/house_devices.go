@@ -103,9 +103,9 @@ func (h *house) rotator() (*station.RotatorOptions, error) {
 	o := &station.RotatorOptions{Driver: d, DeadbandDeg: c.DeadbandDeg, MinInterval: ms(c.MinIntervalMs), Absolute: c.AbsoluteAzimuth, Watch: watchOf(c.Watch)}
 	if port == config.SimPort {
 		l, at := c.Limits, parked(c)
-		h.mount = sim.NewMount(h.clk, sim.MountConfig{AzMinDeg: l.AzimuthMinDeg, AzMaxDeg: l.AzimuthMaxDeg, ElMinDeg: l.ElevationMinDeg, ElMaxDeg: l.ElevationMaxDeg,
+		mount := sim.NewMount(h.clk, sim.MountConfig{AzMinDeg: l.AzimuthMinDeg, AzMaxDeg: l.AzimuthMaxDeg, ElMinDeg: l.ElevationMinDeg, ElMaxDeg: l.ElevationMaxDeg,
 			AzSpeedDps: l.AzimuthSpeedDps, ElSpeedDps: l.ElevationSpeedDps, AccelDps2: l.AccelerationDps2, StartAzDeg: at.AzDeg, StartElDeg: at.ElDeg})
-		ctl, err := sim.NewController(c.Driver, h.mount)
+		ctl, err := sim.NewController(c.Driver, mount)
 		if err != nil {
 			return nil, err
 		}

@@ -158,7 +158,7 @@ func TestTheGateAllowsExactlyTheParkPositionsThatAreValid(t *testing.T) {
 			refused++
 		}
 	})
-	if !testing.Short() && (valid == 0 || refused == 0) { // a short run draws too few
+	if valid == 0 || refused == 0 {
 		t.Errorf("%d valid and %d refused positions: the draw shows nothing", valid, refused)
 	}
 }
